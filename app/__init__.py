@@ -1,0 +1,1 @@
+"""Longwatch: runs and watches day-long generation jobs against SGLang servers."""

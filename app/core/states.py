@@ -1,0 +1,122 @@
+"""The stored states and the one table of moves between them.
+
+Owns: what a sample, a partition and a run can be, and which event leads where.
+Everything else that a page may say (stalled, waiting for server, …) is a condition
+(`core/conditions.py`), never a state. Invariant: over any sequence of moves the states of a
+partition's samples sum to its total, because each move takes one sample from one state to one.
+"""
+
+from enum import StrEnum
+
+
+class SampleState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    OK = "ok"
+    TRUNCATED = "truncated"
+    EMPTY = "empty"
+    SUSPECT = "suspect"
+    FAILED = "failed"
+    REJECTED = "rejected"
+
+
+class PartitionState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DRAINING = "draining"
+
+
+class RunState(StrEnum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+
+
+class SampleEvent(StrEnum):
+    CLAIM = "claim"
+    KEEP_OK = "keep as ok"
+    KEEP_TRUNCATED = "keep as truncated"
+    KEEP_EMPTY = "keep as empty"
+    KEEP_SUSPECT = "keep as suspect"
+    FAIL = "fail"
+    PUT_BACK = "put back"
+    REJECT = "reject"
+    RETRY = "retry"
+    EXTEND = "extend"
+    LOSE_LINE = "lose line"
+
+
+KEPT = frozenset({SampleState.OK, SampleState.TRUNCATED, SampleState.EMPTY, SampleState.SUSPECT})
+FINAL = KEPT | {SampleState.FAILED, SampleState.REJECTED}
+OPEN = frozenset({SampleState.PENDING, SampleState.RUNNING})
+RETRYABLE = frozenset({SampleState.FAILED, SampleState.EMPTY, SampleState.SUSPECT})
+
+_P, _R = SampleState.PENDING, SampleState.RUNNING
+_KEEP = {
+    SampleEvent.KEEP_OK: SampleState.OK,
+    SampleEvent.KEEP_TRUNCATED: SampleState.TRUNCATED,
+    SampleEvent.KEEP_EMPTY: SampleState.EMPTY,
+    SampleEvent.KEEP_SUSPECT: SampleState.SUSPECT,
+}
+
+# (state, event) -> state. Recovery adopts a line that the ledger did not know of (killed between
+# the line and the settle), so a keep may also come from pending: cases res-05.
+SAMPLE_MOVES: dict[tuple[SampleState, SampleEvent], SampleState] = {
+    (_P, SampleEvent.CLAIM): _R,
+    (_P, SampleEvent.REJECT): SampleState.REJECTED,
+    (_R, SampleEvent.PUT_BACK): _P,
+    (_R, SampleEvent.FAIL): SampleState.FAILED,
+    (SampleState.TRUNCATED, SampleEvent.EXTEND): _P,
+    **{(_R, event): state for event, state in _KEEP.items()},
+    **{(_P, event): state for event, state in _KEEP.items()},
+    **{(state, SampleEvent.RETRY): _P for state in sorted(RETRYABLE)},
+    **{(state, SampleEvent.LOSE_LINE): _P for state in sorted(KEPT)},
+}
+
+RUN_MOVES: dict[tuple[RunState, str], RunState] = {
+    (RunState.RUNNING, "pause"): RunState.PAUSED,
+    (RunState.PAUSED, "resume"): RunState.RUNNING,
+    (RunState.RUNNING, "stop"): RunState.STOPPING,
+    (RunState.PAUSED, "stop"): RunState.STOPPING,
+    (RunState.STOPPING, "workers gone"): RunState.STOPPED,
+    (RunState.STOPPED, "resume"): RunState.RUNNING,
+    (RunState.RUNNING, "nothing left"): RunState.FINISHED,
+    (RunState.FINISHED, "resume"): RunState.RUNNING,
+}
+
+PARTITION_MOVES: dict[tuple[PartitionState, str], PartitionState] = {
+    (PartitionState.ACTIVE, "pause"): PartitionState.PAUSED,
+    (PartitionState.DRAINING, "pause"): PartitionState.PAUSED,
+    (PartitionState.ACTIVE, "drain"): PartitionState.DRAINING,
+    (PartitionState.DRAINING, "drained"): PartitionState.PAUSED,
+    (PartitionState.PAUSED, "resume"): PartitionState.ACTIVE,
+    (PartitionState.DRAINING, "resume"): PartitionState.ACTIVE,
+}
+
+
+def keep_event(state: SampleState) -> SampleEvent:
+    """Return the event that leads to a kept state; KeyError for a state that keeps nothing."""
+    return {kept: event for event, kept in _KEEP.items()}[state]
+
+
+def next_sample_state(state: SampleState, event: SampleEvent) -> SampleState | None:
+    """Return where the event leads, or None where the table has no such move."""
+    return SAMPLE_MOVES.get((state, event))
+
+
+def sources_of(event: SampleEvent) -> frozenset[SampleState]:
+    """Return the states from which the event may happen: the guard of its statement."""
+    return frozenset(state for state, happened in SAMPLE_MOVES if happened is event)
+
+
+def sample_diagram() -> str:
+    """Return the picture of the table as Mermaid text; the README's is compared with it."""
+    lines = ["stateDiagram-v2", "    [*] --> pending: intake"]
+    lines += [
+        f"    {state} --> {target}: {event}"
+        for (state, event), target in SAMPLE_MOVES.items()
+        if not (state is _P and event in _KEEP)
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""Every error that Longwatch raises on purpose.
+
+    LongwatchError
+    ├── InputError        a spec, flag, prompt file or address is wrong: mend it and start again
+    ├── ConflictError     the thing is not in a state that allows this, or somebody else owns it
+    ├── NotFoundError     no such run, partition or sample
+    ├── LedgerError       the ledger cannot be read or written now (locked, full, foreign)
+    ├── StorageError      an output, token or shard file cannot be written or read
+    ├── ServerError       a server does not answer as it should
+    │   └── ServerAwayError    it does not answer at all; waiting may help
+    └── DisownedError     this worker's lease is gone: it must stop without writing
+
+Each carries a message for people (what happened, to which thing, with the value) and a hint:
+what to do next. Errors of libraries are translated at the border of floor 1.
+"""
+
+
+class LongwatchError(Exception):
+    """Something went wrong that a person can act on."""
+
+    code = "error"
+    http_status = 500
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.hint}" if self.hint else self.message
+
+
+class InputError(LongwatchError):
+    """What was given is wrong; nothing was started, nothing was changed."""
+
+    code = "bad_input"
+    http_status = 422
+
+
+class ConflictError(LongwatchError):
+    """The present state, or another owner, does not allow this."""
+
+    code = "conflict"
+    http_status = 409
+
+
+class NotFoundError(LongwatchError):
+    """There is no such thing."""
+
+    code = "not_found"
+    http_status = 404
+
+
+class LedgerError(LongwatchError):
+    """The ledger cannot be used now."""
+
+    code = "ledger"
+    http_status = 503
+
+
+class StorageError(LongwatchError):
+    """A file cannot be written or read."""
+
+    code = "storage"
+    http_status = 503
+
+
+class ServerError(LongwatchError):
+    """The inference server does not answer as it should."""
+
+    code = "server"
+    http_status = 502
+
+
+class ServerAwayError(ServerError):
+    """The inference server does not answer at all."""
+
+    code = "server_away"
+
+
+class DisownedError(LongwatchError):
+    """The ledger no longer knows this worker; what it holds is no longer its own."""
+
+    code = "disowned"

@@ -1,0 +1,152 @@
+"""One answer as one line of JSON, and what recovery reads back from it.
+
+Owns the keys of a record and their order: `rid` first, so that a line can be matched with an
+attempt without reading the ids behind it. Does not write files.
+Invariant: every line is strict JSON in UTF-8 and ends with the only 0x0A in it.
+"""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from app.clock import iso
+from app.core.types import Segment
+
+_RID_START = b'{"rid":"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Everything that an answer's line says. `replica` is None unless prompts run several times."""
+
+    rid: str
+    key: str
+    index: int
+    replica: int | None = None
+    partition: str
+    status: str
+    finish_reason: str | None
+    flags: tuple[str, ...] = ()
+    prompt_tokens: int
+    completion_tokens: int
+    max_new_tokens: int
+    attempts: int
+    segments: tuple[Segment, ...] = ()
+    gen_id: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    prompt_sha256: str
+    text: str | None
+    output_ids: "array[int]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedLine:
+    """What a line says of itself, without the answer."""
+
+    rid: str
+    key: str
+    index: int
+    replica: int
+    status: str
+    finish_reason: str | None
+    flags: tuple[str, ...]
+    prompt_tokens: int
+    completion_tokens: int
+    max_new_tokens: int
+    attempts: int
+    gen_id: str
+    prompt_sha256: str
+
+
+def encode(record: Record) -> bytes:
+    """Return the record as one line."""
+    fields: dict[str, object] = {"rid": record.rid, "id": record.key, "index": record.index}
+    if record.replica is not None:
+        fields["replica"] = record.replica
+    fields |= {
+        "partition": record.partition,
+        "status": record.status,
+        "finish_reason": record.finish_reason,
+        "flags": record.flags,
+        "prompt_tokens": record.prompt_tokens,
+        "completion_tokens": record.completion_tokens,
+        "max_new_tokens": record.max_new_tokens,
+        "attempts": record.attempts,
+        "segments": [_segment_fields(one) for one in record.segments],
+        "gen_id": record.gen_id,
+        "started_at": record.started_at and iso(record.started_at),
+        "finished_at": record.finished_at and iso(record.finished_at),
+        "prompt_sha256": record.prompt_sha256,
+        "text": record.text,
+        "output_ids": record.output_ids.tolist(),
+    }
+    try:
+        return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        # Half a surrogate pair: no UTF-8 can say it. The ids are the truth, the text is a reading.
+        fields["text"] = _speakable(record.text)
+        fields["finish_reason"] = _speakable(record.finish_reason)
+        return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def line_rid(line: bytes) -> str | None:
+    """Return the request id by a look at the first bytes, None if the line is not ours."""
+    if not line.startswith(_RID_START):
+        return None
+    end = line.find(b'"', len(_RID_START))
+    rid = line[len(_RID_START) : end]
+    return rid.decode() if end > 0 and rid.isascii() and b"\\" not in rid else None
+
+
+def parse(line: bytes) -> ParsedLine | None:
+    """Return what a whole line says, None if it is not a record of ours (torn, zeroed, foreign)."""
+    try:
+        fields = orjson.loads(line)
+        return ParsedLine(
+            rid=_text(fields["rid"]),
+            key=_text(fields["id"]),
+            index=_whole(fields["index"]),
+            replica=_whole(fields.get("replica", 0)),
+            status=_text(fields["status"]),
+            finish_reason=fields["finish_reason"],
+            flags=tuple(fields["flags"]),
+            prompt_tokens=_whole(fields["prompt_tokens"]),
+            completion_tokens=_whole(fields["completion_tokens"]),
+            max_new_tokens=_whole(fields["max_new_tokens"]),
+            attempts=_whole(fields["attempts"]),
+            gen_id=_text(fields["gen_id"]),
+            prompt_sha256=_text(fields["prompt_sha256"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _segment_fields(segment: Segment) -> Mapping[str, object]:
+    return {
+        "from_token": segment.from_token,
+        "rid": segment.rid,
+        "server": segment.server,
+        "gen_id": segment.gen_id,
+    }
+
+
+def _speakable(text: str | None) -> str | None:
+    return (
+        None if text is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value

@@ -1,0 +1,269 @@
+"""Claiming: pending samples become a worker's running ones, within goal and budget.
+
+One immediate transaction: read what may be claimed, let `core/budget.py` decide how many, mark
+them. Invariant: no claim takes used + reserved above a budget, and none happens for a worker that
+is not to work. Continuations come before fresh samples, then input order.
+"""
+
+import json
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from random import Random
+
+from sqlalchemy import Connection, RowMapping, text
+
+from app.clock import to_ms
+from app.core.budget import admit
+from app.core.continuation import continuable_tokens
+from app.core.rids import RequestId
+from app.core.states import SampleState
+from app.core.types import Claim, PartitionId, SampleId, WorkerId
+from app.errors import DisownedError
+from app.ledger.checkpoints import cut, load
+from app.ledger.counters import Deltas, move
+from app.ledger.db import Ledger
+from app.seams import Seam, seam
+
+# After so many deaths of the server that it was in flight for, a sample runs alone.
+ALONE_AFTER_DEATHS = 2
+
+_CANDIDATE = (
+    "SELECT id, position, record_index, replica, key, attempt, charged, server_deaths,"
+    " prompt_tokens, token_offset, prompt_sha256, max_new_tokens, sampling_json, held_tokens,"
+    " CASE WHEN shard_id IS NULL THEN 0 ELSE output_tokens END AS previous_tokens"
+    " FROM sample WHERE partition_id = :partition AND state = 'pending'"
+    " AND claim_rank IS NOT NULL AND not_before_at_ms <= :now"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a worker asks for: up to `n` samples.
+
+    `reserved_tokens` is what its running samples are still expected to make;
+    `reservation(held, cap)` what a sample is that holds so many of at most so many tokens.
+    `sampling` and `gen_id` decide whether a checkpoint may be continued.
+    """
+
+    worker_id: WorkerId
+    n: int
+    reserved_tokens: int
+    reservation: Callable[[int, int], int]
+    gen_id: str
+    sampling: Mapping[str, object] = field(default_factory=dict)
+
+
+def claim(ledger: Ledger, wish: Wish, now: datetime, random: Random) -> list[Claim]:
+    """Claim up to `wish.n` samples; fewer where goal, budget or the input ends.
+
+    Raises DisownedError if the ledger no longer knows the worker as living.
+    """
+    now_ms = to_ms(now)
+    with ledger.write() as connection:
+        orders = _orders(connection, wish.worker_id)
+        if orders is None:
+            raise DisownedError(f"worker {wish.worker_id} is no longer in the ledger")
+        if orders["desired"] != "work" or orders["state"] != "active":
+            return []
+        partition_id = PartitionId(orders["partition_id"])
+        room = _goal_room(orders, wish.n)
+        rows = _candidates(connection, orders, room, now_ms)
+        chosen, reserved, reached = _admit(connection, orders, rows, wish)
+        deltas = Deltas()
+        claims = _mark(connection, chosen, orders, wish, random)
+        claims = [_continued(connection, each, wish, deltas) for each in claims]
+        deltas.moved(SampleState.PENDING, SampleState.RUNNING, len(claims))
+        move(connection, partition_id, deltas)
+        connection.execute(
+            text(
+                "UPDATE partition SET reserved_tokens = :reserved, budget_reached = :reached"
+                " WHERE id = :id"
+            ),
+            {"reserved": reserved, "reached": reached, "id": partition_id},
+        )
+        seam(Seam.CLAIM_BEFORE_COMMIT)
+    seam(Seam.CLAIM_COMMITTED)
+    return claims
+
+
+def _orders(connection: Connection, worker_id: WorkerId) -> RowMapping | None:
+    return (
+        connection.execute(
+            text(
+                "SELECT w.desired, p.id AS partition_id, p.run_id, p.state, p.token_budget,"
+                " p.goal_samples, p.max_new_tokens, p.kept_tokens + p.held_tokens AS used_tokens,"
+                " p.n_ok + p.n_truncated + p.n_empty + p.n_suspect + p.n_running AS n_taken,"
+                " r.token_budget AS run_budget, r.state AS run_state"
+                " FROM worker w JOIN partition p ON p.id = w.partition_id"
+                " JOIN run r ON r.id = p.run_id WHERE w.id = :id AND w.state <> 'exited'"
+            ),
+            {"id": worker_id},
+        )
+        .mappings()
+        .first()
+    )
+
+
+def _goal_room(orders: RowMapping, wanted: int) -> int:
+    if orders["run_state"] != "running":
+        return 0
+    if orders["goal_samples"] is None:
+        return wanted
+    left: int = orders["goal_samples"] - orders["n_taken"]
+    return max(0, min(wanted, left))
+
+
+def _candidates(
+    connection: Connection, orders: RowMapping, room: int, now_ms: int
+) -> Sequence[RowMapping]:
+    """Return the rows that may be claimed now: usually the next ones, or one that must be alone."""
+    values = {"partition": orders["partition_id"], "now": now_ms, "n": room}
+    suspects = (
+        connection.execute(
+            text(
+                "SELECT s.id, s.state, s.alone, s.partition_id FROM sample s"
+                " WHERE s.server_deaths >= 2 AND s.state IN ('pending', 'running')"
+                " AND s.partition_id IN (SELECT id FROM partition WHERE run_id = :run)"
+            ),
+            {"run": orders["run_id"]},
+        )
+        .mappings()
+        .all()
+    )
+    if any(row["state"] == "running" and row["alone"] for row in suspects):
+        return []
+    if any(row["state"] == "pending" for row in suspects):
+        return _lone(connection, orders, values)
+    ordered = " ORDER BY claim_rank, position LIMIT :n"
+    return connection.execute(text(_CANDIDATE + ordered), values).mappings().all()
+
+
+def _lone(
+    connection: Connection, orders: RowMapping, values: Mapping[str, object]
+) -> Sequence[RowMapping]:
+    """Return one sample that the server died under, if nothing else of the run is in flight."""
+    running = connection.execute(
+        text("SELECT sum(n_running) FROM partition WHERE run_id = :run"),
+        {"run": orders["run_id"]},
+    ).scalar_one()
+    if running:
+        return []
+    lone = " AND server_deaths >= 2 ORDER BY claim_rank, position LIMIT min(:n, 1)"
+    return connection.execute(text(_CANDIDATE + lone), values).mappings().all()
+
+
+def _admit(
+    connection: Connection, orders: RowMapping, rows: Sequence[RowMapping], wish: Wish
+) -> tuple[list[RowMapping], int, bool]:
+    """Take rows while every budget has room; return them, the reservation, and budget reached."""
+    reserved = wish.reserved_tokens
+    room = _budget_room(connection, orders)
+    chosen: list[RowMapping] = []
+    for row in rows:
+        cap = row["max_new_tokens"] or orders["max_new_tokens"]
+        need = wish.reservation(row["held_tokens"], cap)
+        fits = admit(
+            budget_tokens=room, used_tokens=0, reserved_tokens=reserved, each_tokens=need, wanted=1
+        )
+        if fits.n == 0:
+            return chosen, reserved, fits.reached
+        reserved += need
+        chosen.append(row)
+    return chosen, reserved, False
+
+
+def _budget_room(connection: Connection, orders: RowMapping) -> int | None:
+    """Return what the tighter of the two budgets leaves to this partition's reservations.
+
+    None without budgets. Other partitions' reservations are as of their last tick.
+    """
+    rooms: list[int] = []
+    if orders["token_budget"] is not None:
+        rooms.append(orders["token_budget"] - orders["used_tokens"])
+    if orders["run_budget"] is not None:
+        used = connection.execute(
+            text(
+                "SELECT sum(kept_tokens + held_tokens), sum(CASE WHEN id = :id THEN 0"
+                " ELSE reserved_tokens END) FROM partition WHERE run_id = :run"
+            ),
+            {"run": orders["run_id"], "id": orders["partition_id"]},
+        ).one()
+        rooms.append(orders["run_budget"] - used[0] - used[1])
+    return min(rooms) if rooms else None
+
+
+def _mark(
+    connection: Connection,
+    rows: Sequence[RowMapping],
+    orders: RowMapping,
+    wish: Wish,
+    random: Random,
+) -> list[Claim]:
+    """Make the rows the worker's running samples; DisownedError if one is no longer pending."""
+    if not rows:
+        return []
+    alone = any(row["server_deaths"] >= ALONE_AFTER_DEATHS for row in rows)
+    salts = [random.getrandbits(32) for _ in rows]
+    result = connection.execute(
+        text(
+            "UPDATE sample SET state = 'running', worker_id = :worker, attempt = attempt + 1,"
+            " rid_salt = :salt, alone = :alone WHERE id = :id AND state = 'pending'"
+        ),
+        [
+            {"worker": wish.worker_id, "salt": salt, "alone": alone, "id": row["id"]}
+            for row, salt in zip(rows, salts, strict=True)
+        ],
+    )
+    if result.rowcount != len(rows):
+        raise DisownedError(f"samples of worker {wish.worker_id} were taken by somebody else")
+    return [_claim_of(connection, row, orders, salt) for row, salt in zip(rows, salts, strict=True)]
+
+
+def _claim_of(connection: Connection, row: RowMapping, orders: RowMapping, salt: int) -> Claim:
+    attempt = row["attempt"] + 1
+    rid = RequestId(
+        run_id=orders["run_id"],
+        partition_id=orders["partition_id"],
+        sample_id=row["id"],
+        attempt=attempt,
+        salt=salt,
+    )
+    held, segments = load(connection, row["id"]) if row["held_tokens"] else (array("I"), ())
+    return Claim(
+        sample_id=SampleId(row["id"]),
+        position=row["position"],
+        index=row["record_index"],
+        replica=row["replica"],
+        key=row["key"],
+        attempt=attempt,
+        charged=row["charged"],
+        server_deaths=row["server_deaths"],
+        alone=row["server_deaths"] >= ALONE_AFTER_DEATHS,
+        rid=str(rid),
+        prompt_tokens=row["prompt_tokens"],
+        token_offset=row["token_offset"],
+        prompt_sha256=row["prompt_sha256"],
+        max_new_tokens=row["max_new_tokens"] or orders["max_new_tokens"],
+        sampling=json.loads(row["sampling_json"]) if row["sampling_json"] else {},
+        held=held,
+        segments=segments,
+        previous_tokens=row["previous_tokens"],
+    )
+
+
+def _continued(connection: Connection, claimed: Claim, wish: Wish, deltas: Deltas) -> Claim:
+    """Return the claim with what may be kept of its checkpoint; the rest is counted as wasted."""
+    if not claimed.held:
+        return claimed
+    sampling = {**wish.sampling, **claimed.sampling}
+    keep = continuable_tokens(len(claimed.held), claimed.segments, wish.gen_id, sampling)
+    dropped = len(claimed.held) - keep
+    if not dropped:
+        return claimed
+    cut(connection, claimed.sample_id, keep)
+    deltas.held_tokens -= dropped
+    deltas.wasted_tokens += dropped
+    segments = tuple(each for each in claimed.segments if each.from_token < keep)
+    return replace(claimed, held=claimed.held[:keep], segments=segments)

@@ -1,0 +1,89 @@
+"""The one way into the ledger's file: engine, pragmas, read and write transactions.
+
+Writes begin with BEGIN IMMEDIATE, so two writers wait for each other instead of failing half-way;
+reads are short. Library errors become LedgerError here and go no higher.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from app.errors import LedgerError
+
+BUSY_TIMEOUT_MS = 5_000
+
+
+class Ledger:
+    """A handle to one ledger file; cheap, thread-safe, one per process."""
+
+    def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        self.path = path
+        self._busy_timeout_ms = busy_timeout_ms
+        self._engine = create_engine(
+            f"sqlite:///{path}", connect_args={"check_same_thread": False}, pool_size=8
+        )
+        event.listen(self._engine, "connect", self._on_connect)
+        event.listen(self._engine, "begin", _on_begin)
+
+    def _on_connect(self, connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # transactions are ours to begin
+        cursor = connection.cursor()
+        for pragma in (
+            f"busy_timeout = {self._busy_timeout_ms}",
+            "journal_mode = WAL",
+            "synchronous = NORMAL",
+            "foreign_keys = ON",
+            "journal_size_limit = 16777216",
+            "temp_store = MEMORY",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Open a short read transaction: one consistent view."""
+        with self._transaction(write=False) as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Open a write transaction; commits at the end, rolls back on any exception."""
+        with self._transaction(write=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, *, write: bool) -> Iterator[Connection]:
+        try:
+            with (
+                self._engine.connect().execution_options(longwatch_write=write) as connection,
+                connection.begin(),
+            ):
+                yield connection
+        except DBAPIError as error:
+            raise LedgerError(
+                f"ledger {self.path}: {error.orig}", hint=_hint(str(error.orig))
+            ) from error
+        except SQLAlchemyError as error:
+            raise LedgerError(f"ledger {self.path}: {error}") from error
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def _on_begin(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("longwatch_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _hint(message: str) -> str:
+    if "locked" in message or "busy" in message:
+        return "Another process holds it; it is tried again"
+    if "full" in message:
+        return "Free space on the disk of the home folder; work goes on by itself"
+    if "readonly" in message or "unable to open" in message:
+        return "Check the owner and the rights of the home folder and of the file"
+    return ""

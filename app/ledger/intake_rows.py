@@ -1,0 +1,186 @@
+"""Rows of the intake: samples in bulk, then what tokenization adds to them.
+
+A partition is `scanning` until every byte of its prompts was read, `scanned` until every sample
+that can be sent has its token ids, then `tokenized`. A scan that died is begun again from an
+empty partition.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import text
+
+from app.core.states import SampleState
+from app.core.types import PartitionId, SampleId
+from app.errors import ConflictError
+from app.ledger.counters import Deltas, move
+from app.ledger.db import Ledger
+from app.seams import Seam, seam
+
+# position, record_index, replica, key, state, prompt_sha256, sampling, reason, max_new_tokens
+NewSample = tuple[int, int, int, str, str, str, str | None, str | None, int | None]
+
+_INSERT = (
+    "INSERT INTO sample (partition_id, position, record_index, replica, key, state, prompt_sha256,"
+    " sampling_json, reason, max_new_tokens, attempt, charged, server_deaths, alone, rid_salt,"
+    " not_before_at_ms, held_tokens, output_tokens)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenized:
+    """A sample whose prompt ids stand in the partition's token file."""
+
+    sample_id: SampleId
+    prompt_tokens: int
+    token_offset: int
+    max_new_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A sample that will never be sent, and why."""
+
+    sample_id: SampleId
+    reason: str
+    prompt_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untokenized:
+    sample_id: SampleId
+    position: int
+    record_index: int
+    max_new_tokens: int | None
+
+
+def empty_partition(ledger: Ledger, partition_id: PartitionId) -> None:
+    """Remove the rows of a scan that died, so that it can begin again."""
+    with ledger.write() as connection:
+        found = connection.execute(
+            text("SELECT intake FROM partition WHERE id = :id"), {"id": partition_id}
+        ).scalar_one()
+        if found != "scanning":
+            raise ConflictError(f"partition {partition_id} is {found}; its samples stay")
+        connection.execute(
+            text("DELETE FROM sample WHERE partition_id = :id"), {"id": partition_id}
+        )
+        connection.execute(
+            text("UPDATE partition SET n_pending = 0, n_rejected = 0 WHERE id = :id"),
+            {"id": partition_id},
+        )
+
+
+def insert_many(ledger: Ledger, partition_id: PartitionId, rows: Sequence[NewSample]) -> None:
+    """Insert samples, pending or rejected, and count them."""
+    if not rows:
+        return
+    parameters = [(partition_id, *row) for row in rows]
+    n_rejected = sum(row[4] == SampleState.REJECTED for row in rows)
+    deltas = Deltas()
+    deltas.states[SampleState.REJECTED] += n_rejected
+    deltas.states[SampleState.PENDING] += len(rows) - n_rejected
+    with ledger.write() as connection:
+        connection.exec_driver_sql(_INSERT, parameters)
+        move(connection, partition_id, deltas)
+    seam(Seam.INTAKE_BATCH_COMMITTED)
+
+
+def scanned(ledger: Ledger, partition_id: PartitionId) -> None:
+    """Say that every byte of the prompts was read."""
+    with ledger.write() as connection:
+        connection.execute(
+            text(
+                "UPDATE partition SET intake = CASE WHEN n_pending > 0 THEN 'scanned'"
+                " ELSE 'tokenized' END WHERE id = :id AND intake = 'scanning'"
+            ),
+            {"id": partition_id},
+        )
+    seam(Seam.INTAKE_SCANNED)
+
+
+def untokenized(
+    ledger: Ledger, partition_id: PartitionId, after_position: int, limit: int
+) -> list[Untokenized]:
+    """Return the next pending samples without token ids, in input order."""
+    with ledger.read() as connection:
+        rows = connection.execute(
+            text(
+                "SELECT id, position, record_index, max_new_tokens FROM sample"
+                " WHERE partition_id = :id AND state = 'pending' AND claim_rank IS NULL"
+                " AND position > :after ORDER BY position LIMIT :n"
+            ),
+            {"id": partition_id, "after": after_position, "n": limit},
+        ).all()
+    return [
+        Untokenized(
+            sample_id=SampleId(row.id),
+            position=row.position,
+            record_index=row.record_index,
+            max_new_tokens=row.max_new_tokens,
+        )
+        for row in rows
+    ]
+
+
+def record_tokens(
+    ledger: Ledger,
+    partition_id: PartitionId,
+    tokenized: Sequence[Tokenized],
+    refused: Sequence[Refused],
+    token_file_tokens: int,
+) -> None:
+    """Make samples claimable, reject those that cannot be sent, and note the token file's end."""
+    with ledger.write() as connection:
+        if tokenized:
+            connection.execute(
+                text(
+                    "UPDATE sample SET claim_rank = 1, prompt_tokens = :prompt_tokens,"
+                    " token_offset = :token_offset,"
+                    " max_new_tokens = coalesce(:max_new_tokens, max_new_tokens)"
+                    " WHERE id = :id AND state = 'pending'"
+                ),
+                [
+                    {
+                        "id": entry.sample_id,
+                        "prompt_tokens": entry.prompt_tokens,
+                        "token_offset": entry.token_offset,
+                        "max_new_tokens": entry.max_new_tokens,
+                    }
+                    for entry in tokenized
+                ],
+            )
+        if refused:
+            connection.execute(
+                text(
+                    "UPDATE sample SET state = 'rejected', reason = :reason,"
+                    " prompt_tokens = :prompt_tokens WHERE id = :id AND state = 'pending'"
+                ),
+                [
+                    {
+                        "id": entry.sample_id,
+                        "reason": entry.reason,
+                        "prompt_tokens": entry.prompt_tokens,
+                    }
+                    for entry in refused
+                ],
+            )
+        deltas = Deltas()
+        deltas.moved(SampleState.PENDING, SampleState.REJECTED, len(refused))
+        move(connection, partition_id, deltas)
+        connection.execute(
+            text(
+                "UPDATE partition SET n_tokenized = n_tokenized + :n, token_file_tokens = :end"
+                " WHERE id = :id"
+            ),
+            {"n": len(tokenized), "end": token_file_tokens, "id": partition_id},
+        )
+    seam(Seam.TOKENS_COMMITTED)
+
+
+def all_tokenized(ledger: Ledger, partition_id: PartitionId) -> None:
+    with ledger.write() as connection:
+        connection.execute(
+            text("UPDATE partition SET intake = 'tokenized' WHERE id = :id"), {"id": partition_id}
+        )

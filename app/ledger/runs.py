@@ -1,0 +1,249 @@
+"""Runs and their partitions: created, read, and moved from state to state.
+
+Every move is one guarded statement whose row count is looked at; a move that the table of
+`core/states.py` does not know is a ConflictError that names both states.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, RowMapping, text
+
+from app.clock import from_ms, to_ms
+from app.core.states import RUN_MOVES, PartitionState, RunState, SampleState
+from app.core.types import Counts, PartitionId, RunId, Tokens
+from app.core.views import PartitionView, RunView
+from app.errors import ConflictError, NotFoundError
+from app.ledger.activity import Deed, note
+from app.ledger.counters import TOKEN_COLUMNS
+from app.ledger.db import Ledger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    name: str
+    spec_json: str
+    output_dir: str
+    token_budget: int | None
+    fingerprint_json: str
+    gen_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartition:
+    name: str
+    class_name: str
+    prompts_path: str
+    max_new_tokens: int
+    own_concurrency: int | None
+    token_budget: int | None
+    goal_samples: int | None
+
+
+def create_run(
+    ledger: Ledger, run: NewRun, partitions: Sequence[NewPartition], now: datetime
+) -> RunId:
+    """Insert a run with its partitions, running, all in one transaction."""
+    now_ms = to_ms(now)
+    with ledger.write() as connection:
+        run_id = connection.execute(
+            text(
+                "INSERT INTO run (name, state, state_since_at_ms, reason, spec_json, output_dir,"
+                " token_budget, fingerprint_json, gen_id, created_at_ms) VALUES (:name, 'running',"
+                " :now, '', :spec_json, :output_dir, :token_budget, :fingerprint_json, :gen_id,"
+                " :now) RETURNING id"
+            ),
+            {
+                "name": run.name,
+                "spec_json": run.spec_json,
+                "output_dir": run.output_dir,
+                "token_budget": run.token_budget,
+                "fingerprint_json": run.fingerprint_json,
+                "gen_id": run.gen_id,
+                "now": now_ms,
+            },
+        ).scalar_one()
+        for partition in partitions:
+            _insert_partition(connection, run_id, partition, now_ms)
+        detail = f"{len(partitions)} partitions into {run.output_dir}"
+        note(
+            connection, Deed(who="operator", event="run created", detail=detail, run_id=run_id), now
+        )
+    return RunId(run_id)
+
+
+def _insert_partition(
+    connection: Connection, run_id: int, partition: NewPartition, now_ms: int
+) -> None:
+    zeros = [*(f"n_{state}" for state in SampleState), *TOKEN_COLUMNS]
+    zeros += ["reserved_tokens", "n_tokenized", "token_file_tokens"]
+    connection.execute(
+        text(
+            "INSERT INTO partition (run_id, name, class_name, state, state_since_at_ms, reason,"
+            " prompts_path, intake, own_concurrency, token_budget, goal_samples, max_new_tokens,"
+            f" budget_reached, {', '.join(zeros)}) VALUES (:run_id, :name, :class_name, 'active',"
+            " :now, '', :prompts_path, 'scanning', :own_concurrency, :token_budget, :goal_samples,"
+            f" :max_new_tokens, false, {', '.join('0' for _ in zeros)})"
+        ),
+        {
+            "run_id": run_id,
+            "now": now_ms,
+            "name": partition.name,
+            "class_name": partition.class_name,
+            "prompts_path": partition.prompts_path,
+            "max_new_tokens": partition.max_new_tokens,
+            "own_concurrency": partition.own_concurrency,
+            "token_budget": partition.token_budget,
+            "goal_samples": partition.goal_samples,
+        },
+    )
+
+
+def delete_run(ledger: Ledger, run_id: RunId) -> None:
+    """Remove a run that never began: its prompts turned out to be unusable during the scan."""
+    with ledger.write() as connection:
+        begun = connection.execute(
+            text("SELECT coalesce(sum(received_tokens), 0) FROM partition WHERE run_id = :id"),
+            {"id": run_id},
+        ).scalar_one()
+        if begun:
+            raise ConflictError(f"run {run_id} has answers and is not removed")
+        inside = "(SELECT id FROM partition WHERE run_id = :id)"
+        for statement in (
+            f"DELETE FROM sample WHERE partition_id IN {inside}",
+            f"DELETE FROM shard WHERE partition_id IN {inside}",
+            f"DELETE FROM worker WHERE partition_id IN {inside}",
+            "DELETE FROM partition WHERE run_id = :id",
+            "DELETE FROM snapshot WHERE run_id = :id",
+            "DELETE FROM activity WHERE run_id = :id",
+            "DELETE FROM run WHERE id = :id",
+        ):
+            connection.execute(text(statement), {"id": run_id})
+
+
+def get_run(ledger: Ledger, run_id: RunId) -> RunView:
+    with ledger.read() as connection:
+        row = connection.execute(text("SELECT * FROM run WHERE id = :id"), {"id": run_id})
+        found = row.mappings().first()
+    if found is None:
+        raise NotFoundError(f"there is no run {run_id} in {ledger.path}")
+    return _run_view(found)
+
+
+def list_runs(ledger: Ledger) -> list[RunView]:
+    """Return all runs, newest first."""
+    with ledger.read() as connection:
+        rows = connection.execute(text("SELECT * FROM run ORDER BY id DESC")).mappings().all()
+    return [_run_view(row) for row in rows]
+
+
+def move_run(ledger: Ledger, run_id: RunId, event: str, deed: Deed, now: datetime) -> RunState:
+    """Move the run by the event; ConflictError if its state does not allow it.
+
+    `deed.detail` becomes the run's reason.
+    """
+    sources = [state for state, happened in RUN_MOVES if happened == event]
+    with ledger.write() as connection:
+        state = connection.execute(
+            text("SELECT state FROM run WHERE id = :id"), {"id": run_id}
+        ).scalar()
+        if state is None:
+            raise NotFoundError(f"there is no run {run_id}")
+        if state not in sources:
+            raise ConflictError(f"run {run_id} is {state}; {event} is not possible now")
+        target = RUN_MOVES[RunState(state), event]
+        connection.execute(
+            text(
+                "UPDATE run SET state = :to, state_since_at_ms = :now, reason = :why WHERE id = :id"
+            ),
+            {"to": target, "now": to_ms(now), "why": deed.detail, "id": run_id},
+        )
+        note(connection, deed, now)
+    return target
+
+
+def set_identity(
+    ledger: Ledger, run_id: RunId, *, fingerprint_json: str, gen_id: str, spec_json: str
+) -> None:
+    """Store what the answers of the run depend on from now on."""
+    with ledger.write() as connection:
+        connection.execute(
+            text(
+                "UPDATE run SET fingerprint_json = :fingerprint, gen_id = :gen_id,"
+                " spec_json = :spec WHERE id = :id"
+            ),
+            {
+                "fingerprint": fingerprint_json,
+                "gen_id": gen_id,
+                "spec": spec_json,
+                "id": run_id,
+            },
+        )
+
+
+def partitions_of(ledger: Ledger, run_id: RunId) -> list[PartitionView]:
+    """Return the run's partitions in the order in which they were created."""
+    with ledger.read() as connection:
+        rows = connection.execute(
+            text("SELECT * FROM partition WHERE run_id = :id ORDER BY id"), {"id": run_id}
+        )
+        return [partition_view(row) for row in rows.mappings()]
+
+
+def get_partition(ledger: Ledger, partition_id: PartitionId) -> PartitionView:
+    with ledger.read() as connection:
+        rows = connection.execute(
+            text("SELECT * FROM partition WHERE id = :id"), {"id": partition_id}
+        )
+        found = rows.mappings().first()
+    if found is None:
+        raise NotFoundError(f"there is no partition {partition_id}")
+    return partition_view(found)
+
+
+def _run_view(row: RowMapping) -> RunView:
+    return RunView(
+        id=RunId(row["id"]),
+        name=row["name"],
+        state=RunState(row["state"]),
+        state_since=from_ms(row["state_since_at_ms"]),
+        reason=row["reason"],
+        spec_json=row["spec_json"],
+        output_dir=row["output_dir"],
+        token_budget=row["token_budget"],
+        fingerprint_json=row["fingerprint_json"],
+        gen_id=row["gen_id"],
+        created_at=from_ms(row["created_at_ms"]),
+    )
+
+
+def partition_view(row: RowMapping) -> PartitionView:
+    states = ("pending", "running", "ok", "truncated", "empty", "suspect", "failed", "rejected")
+    return PartitionView(
+        id=PartitionId(row["id"]),
+        run_id=RunId(row["run_id"]),
+        name=row["name"],
+        class_name=row["class_name"],
+        state=PartitionState(row["state"]),
+        state_since=from_ms(row["state_since_at_ms"]),
+        reason=row["reason"],
+        prompts_path=row["prompts_path"],
+        intake=row["intake"],
+        own_concurrency=row["own_concurrency"],
+        token_budget=row["token_budget"],
+        goal_samples=row["goal_samples"],
+        max_new_tokens=row["max_new_tokens"],
+        counts=Counts(**{state: row[f"n_{state}"] for state in states}),
+        tokens=Tokens(
+            received=row["received_tokens"],
+            kept=row["kept_tokens"],
+            wasted=row["wasted_tokens"],
+            held=row["held_tokens"],
+        ),
+        reserved_tokens=row["reserved_tokens"],
+        n_tokenized=row["n_tokenized"],
+        token_file_tokens=row["token_file_tokens"],
+        budget_reached=bool(row["budget_reached"]),
+        sealed_at=None if row["sealed_at_ms"] is None else from_ms(row["sealed_at_ms"]),
+    )

@@ -1,0 +1,233 @@
+"""One server over HTTP: generate, abort, and the routes that tell facts. Raises only our errors.
+
+Two connection pools, so that a poll never queues behind a thousand generate calls. Proxy
+variables are ignored, idle connections live 3 s (the server closes them after 5), there is no
+read timeout (a queued request is silent for hours), and TCP keep-alive finds a dead peer.
+"""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from app.core.types import AttemptEnd, EndKind, ServerFacts
+from app.errors import ServerAwayError, ServerError
+from app.sglang.protocol import facts_from
+from app.sglang.stream import Answer, message_of, parse_json
+
+CONNECT_TIMEOUT_S = 10.0
+CONTROL_TIMEOUT_S = 10.0
+_KEEP_IDLE_S = 3.0
+_MAX_ERROR_BYTES = 65_536
+_HEADERS = {
+    "accept": "*/*",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": "longwatch",
+}
+
+
+class ServerClient:
+    """A server at one address. Use as an async context manager."""
+
+    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+        self.url = url.rstrip("/")
+        headers = dict(_HEADERS)
+        if api_key:
+            headers["authorization"] = f"Bearer {api_key}"
+        self._generate = _client(self.url, headers, httpx.Timeout(None, connect=CONNECT_TIMEOUT_S))
+        self._control = _client(self.url, headers, httpx.Timeout(CONTROL_TIMEOUT_S))
+
+    async def __aenter__(self) -> "ServerClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._generate.aclose()
+        await self._control.aclose()
+
+    async def generate(self, body: bytes, answer: Answer, timeout_s: float | None) -> AttemptEnd:
+        """Send one request and read it into `answer` to its end. Never raises but on cancel."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._read(body, answer)
+        except TimeoutError:
+            message = f"no end after request_timeout_s = {timeout_s:g}"
+            return AttemptEnd(kind=EndKind.TIMEOUT, ids=answer.ids, message=message)
+        except (httpx.TransportError, aiohttp.ClientError, OSError) as error:
+            kind = EndKind.REFUSED if _is_refusal(error) else EndKind.CUT
+            return AttemptEnd(kind=kind, ids=answer.ids, message=_words(error))
+
+    async def _read(self, body: bytes, answer: Answer) -> AttemptEnd:
+        async with self._generate.stream("POST", "/generate", content=body) as response:
+            if response.status_code != httpx.codes.OK:
+                return await _refused(response)
+            if response.headers.get("content-type", "").startswith("text/event-stream"):
+                async for chunk in response.aiter_raw():
+                    answer.feed(chunk)
+                    if answer.is_over:
+                        break
+            else:
+                answer.whole(await response.aread())
+        return answer.end()
+
+    async def abort(self, rid: str) -> None:
+        """Ask the server to end one request; it answers 200 whether it knows the rid or not."""
+        try:
+            await self._control.post("/abort_request", json={"rid": rid}, timeout=1.5)
+        except (httpx.TransportError, aiohttp.ClientError, OSError):
+            return  # a server that is gone has nothing to abort; the closed stream says the same
+
+    async def facts(self) -> ServerFacts:
+        """Return what the server says of itself; new route names first, then the old ones."""
+        info = await self._first_of("/server_info", "/get_server_info")
+        model = await self._first_of("/model_info", "/get_model_info")
+        return facts_from(info, model, await self._first_of("/v1/models"))
+
+    async def _first_of(self, *paths: str) -> Mapping[str, object] | None:
+        for path in paths:
+            response = await self._get(path)
+            if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+                raise ServerError(
+                    f"{self.url} refuses {path} ({response.status_code})",
+                    hint="Set the server's key in the environment: LONGWATCH_API_KEY",
+                )
+            if response.status_code == httpx.codes.OK:
+                content = _object(response.content)
+                if content is not None:
+                    return content
+        return None
+
+    async def health(self) -> int:
+        """Return the status of /health. It may take seconds: the server probes itself."""
+        return (await self._get("/health", timeout_s=25.0)).status_code
+
+    async def is_alive(self) -> bool:
+        """Return whether the server takes connections and answers HTTP at all, quickly asked."""
+        try:
+            await self._get("/model_info", timeout_s=5.0)
+        except ServerAwayError:
+            return False
+        return True
+
+    async def running(self) -> tuple[int, int] | None:
+        """Return (running, waiting) requests over all ranks; None if no route tells."""
+        content = await self._first_of("/v1/loads")
+        loads = content.get("loads") if content else None
+        if not isinstance(loads, list):
+            return None
+        ranks = [load for load in loads if isinstance(load, dict)]
+        return (
+            sum(int(load.get("num_running_reqs", 0)) for load in ranks),
+            sum(int(load.get("num_waiting_reqs", 0)) for load in ranks),
+        )
+
+    async def tokenize(self, body: Mapping[str, object]) -> list[int]:
+        """Return the ids of `{"prompt": …}` or `{"messages": […], …}`.
+
+        Raises ServerError with the template's or tokenizer's words if it refuses this input.
+        """
+        response = await self._post("/tokenize", body)
+        content = _object(response.content)
+        tokens = content.get("tokens") if content else None
+        if response.status_code != httpx.codes.OK or not isinstance(tokens, list):
+            raise ServerError(message_of(response.content))
+        return tokens
+
+    async def detokenize(self, ids: list[int]) -> str | None:
+        """Return the text of ids, None where the server cannot tell."""
+        try:
+            response = await self._post("/detokenize", {"tokens": ids})
+        except ServerAwayError:
+            return None
+        content = _object(response.content) if response.status_code == httpx.codes.OK else None
+        text = content.get("text") if content else None
+        return text if isinstance(text, str) else None
+
+    async def _get(self, path: str, timeout_s: float = CONTROL_TIMEOUT_S) -> httpx.Response:
+        return await self._ask("GET", path, None, timeout_s)
+
+    async def _post(self, path: str, body: Mapping[str, object]) -> httpx.Response:
+        return await self._ask("POST", path, body, 120.0)
+
+    async def _ask(
+        self, method: str, path: str, body: Mapping[str, object] | None, timeout_s: float
+    ) -> httpx.Response:
+        try:
+            return await self._control.request(method, path, json=body, timeout=timeout_s)
+        except (httpx.TransportError, aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise ServerAwayError(
+                f"{self.url} does not answer ({_words(error)})",
+                hint="Check the address and that the server runs",
+            ) from error
+
+
+def _client(url: str, headers: Mapping[str, str], timeout: httpx.Timeout) -> httpx.AsyncClient:
+    def session() -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=_KEEP_IDLE_S, socket_factory=_socket
+        )
+        return aiohttp.ClientSession(connector=connector, trust_env=False)
+
+    transport = AiohttpTransport(client=session, trust_env=False)
+    return httpx.AsyncClient(
+        base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=False
+    )
+
+
+def _socket(address: tuple[object, ...]) -> socket.socket:
+    """Return a socket whose dead peer is found within two minutes, however silent the stream."""
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]  # getaddrinfo's shape
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+async def _refused(response: httpx.Response) -> AttemptEnd:
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > _MAX_ERROR_BYTES:
+            break
+    status = response.status_code
+    busy = status in (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.TOO_MANY_REQUESTS)
+    return AttemptEnd(
+        kind=EndKind.BUSY if busy else EndKind.ERROR,
+        status=status,
+        message=f"{status}: {message_of(bytes(body))}",
+        retry_after_s=_seconds(response.headers.get("retry-after")),
+    )
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return max(0.0, float(header)) if header else None
+    except ValueError:
+        return None  # a date; our own delay serves
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Return whether no connection was made. The transport maps broken ones to the same class."""
+    cause = error.__cause__ or error
+    return isinstance(
+        cause,
+        aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | ConnectionRefusedError,
+    )
+
+
+def _words(error: BaseException) -> str:
+    cause = error.__cause__ or error
+    return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+
+
+def _object(body: bytes) -> Mapping[str, object] | None:
+    try:
+        content = parse_json(body)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None

@@ -1,0 +1,177 @@
+"""A worker's line to one server: may it be used now, and how much.
+
+States: *away* (it does not answer; probed with growing gaps), *trial* (one request is sent and
+judged at its first ids before the rest), *open*, *doubtful* (a connection was cut; a quick look
+tells whether the server died). Waiting costs no sample an attempt.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from random import Random
+
+from app.clock import Clock
+from app.core.retry import Shed, probe_gap_s
+from app.core.types import ServerFacts
+from app.errors import ServerError
+from app.events import Observer, ServerBack, ServerLost
+from app.sglang.client import ServerClient
+
+_LOOKS = 3
+_LOOK_GAP_S = 0.3
+_HEALTHY = 200
+
+
+class LinkState(StrEnum):
+    AWAY = "away"
+    TRIAL = "trial"
+    OPEN = "open"
+    DOUBTFUL = "doubtful"
+
+
+class ServerLink:
+    """One server of a worker. `changed` is called whenever more or less may be sent."""
+
+    def __init__(
+        self,
+        client: ServerClient,
+        clock: Clock,
+        random: Random,
+        observer: Observer,
+        identity: Mapping[str, object] | None,
+    ) -> None:
+        self.client = client
+        self.url = client.url
+        self.state = LinkState.AWAY
+        self.away_since: datetime | None = clock.now()
+        self.facts = ServerFacts()
+        self.limit = 0
+        self.in_flight = 0
+        self.identity = identity
+        self.mismatch = ""
+        self._shed = Shed()
+        self._clock = clock
+        self._random = random
+        self._observer = observer
+        self.changed: Callable[[], None] = lambda: None
+        self._attention = asyncio.Event()
+        self._attention.set()
+        self._verdict: asyncio.Future[bool] | None = None
+
+    @property
+    def room(self) -> int:
+        """How many more requests may be sent now."""
+        if self.state is LinkState.TRIAL:
+            return 0 if self.in_flight or not self.limit else 1
+        if self.state is not LinkState.OPEN:
+            return 0
+        return max(0, self.effective_limit - self.in_flight)
+
+    @property
+    def is_on_trial(self) -> bool:
+        return self.state is LinkState.TRIAL
+
+    @property
+    def effective_limit(self) -> int:
+        return self._shed.allowed(self.limit, self._clock.monotonic())
+
+    def busy(self) -> None:
+        """Use less of the share for a while: the server's queue is full."""
+        self._shed = self._shed.on_busy(self._clock.monotonic())
+
+    def passed_trial(self) -> None:
+        if self.state is LinkState.TRIAL:
+            self.state = LinkState.OPEN
+            self.changed()
+
+    def refused(self, reason: str) -> None:
+        """Note that no connection was made: the server is away."""
+        if self.state is LinkState.AWAY:
+            return
+        self.state = LinkState.AWAY
+        self.away_since = self._clock.now()
+        self._observer(ServerLost(url=self.url, reason=reason))
+        self._attention.set()
+
+    async def is_alive_after_cut(self) -> bool:
+        """Tell whether the server lives, after one of its connections was cut.
+
+        All calls that were cut together wait for one look. Nothing is sent meanwhile.
+        """
+        if self.state is LinkState.AWAY:
+            return False
+        if self._verdict is None:
+            self.state = LinkState.DOUBTFUL
+            self._verdict = asyncio.get_running_loop().create_future()
+            self._attention.set()
+        return await asyncio.shield(self._verdict)
+
+    async def watch(self) -> None:
+        """Probe while away, look while doubtful; runs as long as the worker does."""
+        while True:
+            await self._attention.wait()
+            self._attention.clear()
+            if self.state is LinkState.AWAY:
+                await self._come_back()
+            elif self.state is LinkState.DOUBTFUL:
+                await self._look()
+
+    async def _come_back(self) -> None:
+        n_probes = 0
+        while not await self._connected():
+            if self.mismatch:
+                return
+            await self._clock.sleep(probe_gap_s(n_probes, self._random))
+            n_probes += 1
+        away_since, self.away_since = self.away_since, None
+        self.state = LinkState.TRIAL
+        if away_since is not None:
+            away_s = (self._clock.now() - away_since).total_seconds()
+            self._observer(ServerBack(url=self.url, away_s=away_s))
+        self.changed()
+
+    async def _connected(self) -> bool:
+        """Return whether the server is healthy, and read its facts anew."""
+        try:
+            if await self.client.health() != _HEALTHY:
+                return False
+            self.facts = await self.client.facts()
+        except ServerError:
+            return False
+        found = identity_of(self.facts)
+        if self.identity is not None and found != self.identity:
+            self.mismatch = f"{self.url} now serves {found}, the run began with {self.identity}"
+            self.changed()
+            return False
+        self.identity = found
+        return True
+
+    async def _look(self) -> None:
+        """Look a few times whether the server still answers, and tell those who wait."""
+        alive = True
+        for look in range(_LOOKS):
+            if look:
+                await self._clock.sleep(_LOOK_GAP_S)
+            alive = await self.client.is_alive()
+            if not alive:
+                break
+        verdict, self._verdict = self._verdict, None
+        if alive:
+            self.state = LinkState.OPEN
+            self.changed()
+        else:
+            self.refused("connections were cut and it no longer answers")
+        if verdict is not None and not verdict.done():
+            verdict.set_result(alive)
+
+
+def identity_of(facts: ServerFacts) -> dict[str, object]:
+    """Return what must stay the same for answers to belong together."""
+    return {
+        "model_path": facts.model_path,
+        "tokenizer_path": facts.tokenizer_path,
+        "weight_version": facts.weight_version,
+        "version": facts.version,
+        **facts.answer_settings,
+    }

@@ -1,0 +1,1 @@
+"""The pure decisions: tables and properties, no input or output."""
