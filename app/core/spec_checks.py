@@ -91,7 +91,7 @@ class TableReader:
             or not isinstance(value, int | float)
             or not low <= value <= high
         ):
-            self.note(key, f"{as_shown(value)} is not a number from {low:g} to {high:g}")
+            self.note(key, f"{as_shown(value)} is not a number from {low:.10g} to {high:.10g}")
             return default
         return float(value)
 

@@ -23,6 +23,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, each durably in the one that holds it."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        sync_folder(made.parent)
+
+
 class AppendFile:
     """Opened at the first use; its folder is made if it is not there."""
 
@@ -112,7 +120,7 @@ class AppendFile:
         if self._descriptor is not None:
             return self._descriptor
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             self._descriptor = os.open(self.path, _READ_WRITE, 0o644)
             facts = os.fstat(self._descriptor)
         except OSError as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from app.errors import ConflictError, StorageError
-from app.files.appending import sync_folder
+from app.files.appending import make_folder, sync_folder
 from app.files.replacing import replacing
 from app.files.space import storage_error
 
@@ -38,7 +38,7 @@ def claim_output(
     """
     path = output_dir / OWNER_FILE
     try:
-        output_dir.mkdir(parents=True, exist_ok=True)
+        make_folder(output_dir)
     except OSError as error:
         raise storage_error(output_dir, "make", error) from error
     with _locked(output_dir):
@@ -93,7 +93,7 @@ def probe_folder(path: Path) -> list[str]:
     probe, renamed = path / f"{_PROBE}-{os.getpid()}", path / f"{_PROBE}-{os.getpid()}-renamed"
     step, place = "make the folder", path
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         step, place = "create a file in", path
         with probe.open("wb") as file:
             step, place = "write to", probe
@@ -116,24 +116,22 @@ def probe_file(path: Path) -> list[str]:
     """Return what keeps us from replacing or extending a file that is already there."""
     try:
         facts = path.stat()
-    except FileNotFoundError:
-        return []
     except OSError as error:
-        return [_problem("look at", path, error)]
+        is_absent = isinstance(error, FileNotFoundError)
+        return [] if is_absent else [_problem("look at", path, error)]
     if not path.is_file():
         return [f"{path} is not a regular file; move it away"]
     if os.geteuid() not in {0, facts.st_uid}:
-        return [
-            f"{path} belongs to the user {_user(facts.st_uid)}; move it away or run as that user"
-        ]
+        owner = _user(facts.st_uid)
+        return [f"{path} belongs to the user {owner}; move it away or run as that user"]
     try:
-        with path.open("r+b"):
-            return []
+        path.open("r+b").close()
     except PermissionError:
         mode = f"{facts.st_mode & 0o777:04o}"
         return [f"{path} has mode {mode}, the right to write is missing; chmod u+w it"]
     except OSError as error:
         return [_problem("write to", path, error)]
+    return []
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from app.files.appending import sync_folder
+from app.files.appending import make_folder, sync_folder
 from app.files.space import storage_error
 from app.seams import Seam, seam
 
@@ -34,6 +34,7 @@ def replacing(
     real = target.resolve() if target.is_symlink() else target
     beside = real.with_name(f".{real.name}.part")
     try:
+        make_folder(real.parent)
         with beside.open("wb", buffering=_BUFFER_BYTES) as file:
             yield file
             file.flush()

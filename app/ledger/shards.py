@@ -155,3 +155,16 @@ def record_seal(
         )
     seam(Seam.SEAL_COMMITTED)
     return [view for view in spare if view.path != sealed.path]
+
+
+def is_replaced(ledger: Ledger, path: str) -> bool:
+    """Return whether the ledger knows the file and knows that a sealed output replaced it."""
+    with ledger.read() as connection:
+        found = connection.execute(
+            text(
+                "SELECT count(*) FROM shard WHERE path = :path AND removed_at_ms IS NOT NULL"
+                " AND kind = 'shard'"
+            ),
+            {"path": path},
+        ).scalar_one()
+    return bool(found)

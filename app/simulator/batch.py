@@ -158,13 +158,14 @@ class Batch:
                 self.end(job, job.plan.finish_reason)
 
     def _release_due(self) -> None:
+        """Let each stream hear of the ids up to its latest event, however many steps were run."""
         while self._dues and self._dues[0][0] <= self.steps:
-            _, _, epoch, job = heapq.heappop(self._dues)
+            step, _, epoch, job = heapq.heappop(self._dues)
             if epoch != job.epoch:
                 continue
             self._note_first(job)
             if job.stream:
-                self._release(job, job.made(self.steps))
+                self._release(job, job.made(step))
                 self._schedule_release(job)
         _drop_dead(self._dues)
 

@@ -1,7 +1,7 @@
 """One TCP connection: tells at once when the client leaves, and can be reset on order.
 
 Owns the link between uvicorn's protocol and the request in it. Invariant: every request finds its
-connection in the ASGI scope, and `on_lost` runs once, also when the server itself cuts.
+connection in the ASGI scope, and `on_lost` runs when it ends, also when the server itself cuts.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Connection(HttpToolsProtocol):
         cast("dict[str, Any]", self.scope)[SCOPE_KEY] = self
 
     async def wait_lost(self, delay_s: float | None) -> bool:
-        """Wait for the delay, or for ever; return whether the client left in the meantime."""
+        """Wait for the delay, the client's leaving, or a call of `on_lost`; return `lost`."""
         if self.lost:
             return True
         loop = asyncio.get_running_loop()

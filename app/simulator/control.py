@@ -21,6 +21,11 @@ def _stats(machine: Machine, _body: Reply) -> Reply:
     }
 
 
+def _counters(machine: Machine, body: Reply) -> Reply:
+    """Return the figures without the request log: cheap to poll."""
+    return {name: value for name, value in _stats(machine, body).items() if name != "log"}
+
+
 def _script(machine: Machine, body: Reply) -> Reply:
     """Take {"server": {...}, "endpoints": {...}}, or the mapping of markers alone."""
     if body.keys() <= {"server", "endpoints"}:
@@ -60,6 +65,7 @@ def _set(machine: Machine, body: Reply) -> Reply:
 
 CONTROLS: dict[tuple[str, str], Callable[[Machine, Reply], Reply]] = {
     ("GET", "/sim/stats"): _stats,
+    ("GET", "/sim/counters"): _counters,
     ("POST", "/sim/script"): _script,
     ("POST", "/sim/freeze"): _freeze,
     ("POST", "/sim/unfreeze"): _unfreeze,

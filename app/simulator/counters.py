@@ -68,11 +68,20 @@ class Counters:
     """Counts over the whole life of a simulator, restarts included."""
 
     def __init__(self, *, log_limit: int) -> None:
-        self.calls: dict[str, int] = {}
         self.log: deque[RequestEntry] = deque(maxlen=log_limit)
-        self.generate_calls = 0
         self.in_flight = 0
-        self.max_in_flight = 0
+        self.running = 0
+        self.queued = 0
+        self.starts = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen; what is in flight stays counted."""
+        self.log.clear()
+        self.calls: dict[str, int] = {}
+        self.http_requests: dict[str, int] = {}
+        self.max_in_flight = self.in_flight
+        self.generate_calls = 0
         self.generated_tokens = 0
         self.delivered_tokens = 0
         self.aborts = 0
@@ -80,10 +89,6 @@ class Counters:
         self.duplicate_rids = 0
         self.tcp_accepts = 0
         self.retractions = 0
-        self.starts = 0
-        self.running = 0
-        self.queued = 0
-        self.http_requests: dict[str, int] = {}
         self._seen_rids: set[str] = set()
 
     def row_called(self, row: str) -> None:
@@ -121,10 +126,3 @@ class Counters:
             "calls_total": self.calls_total,
             "log": [asdict(entry) for entry in tuple(self.log)],
         }
-
-    def reset(self) -> None:
-        """Forget what was seen; what is in flight stays counted."""
-        keep = self.in_flight
-        maxlen = self.log.maxlen or 0
-        self.__init__(log_limit=maxlen)  # type: ignore[misc]  # the one list of zeros
-        self.in_flight = self.max_in_flight = keep

@@ -1,7 +1,8 @@
 """The simulated server as one object: settings, engine, script, counters and live requests.
 
 Owns what the HTTP side asks and the control side changes; it is one life of a server process.
-Invariant: a rid in `live` belongs to a request that is being answered at this moment.
+Invariant: a rid in `live` belongs to a request that is being answered at this moment; the value
+ends it early, where it can be ended.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,8 +54,9 @@ class Machine:
         self.engine = Engine(settings, clock, counters, self.figures)
         self.script = Script()
         self.endpoints = Endpoints()
-        self.live: dict[str, Job | None] = {}
+        self.live: dict[str, Callable[[], None] | None] = {}
         self.answered = 0
+        self._own_context_length = settings.context_length
         self.die = die
         self.port = settings.port
         self.started_at = clock.now()
@@ -67,10 +69,15 @@ class Machine:
             self.answered = 0
         if endpoints is not None:
             self.endpoints = Endpoints(endpoints)
-            if self.endpoints.context_length is not None:
-                self.change({"context_length": self.endpoints.context_length})
+            # A claimed context length holds everywhere, for as long as it is claimed.
+            claimed = self.endpoints.context_length or self._own_context_length
+            self._apply({"context_length": claimed})
 
     def change(self, changes: dict[str, Any]) -> None:
+        self._own_context_length = changes.get("context_length", self._own_context_length)
+        self._apply(changes)
+
+    def _apply(self, changes: dict[str, Any]) -> None:
         self.settings = replace(self.settings, **live_changes(changes))
         self.engine.change(self.settings)
 
@@ -119,6 +126,6 @@ class Machine:
         self.figures.abort_calls += 1
         if not everything and (not rid or rid not in self.live):
             return
-        for name, job in tuple(self.live.items()):
-            if job is not None and (everything or name.startswith(rid or "")):
-                self.engine.abort(job)
+        for name, end_it in tuple(self.live.items()):
+            if end_it is not None and (everything or name.startswith(rid or "")):
+                end_it()

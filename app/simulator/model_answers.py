@@ -26,6 +26,7 @@ from app.simulator.replies import (
 )
 from app.simulator.requests import GenerateRequest
 
+MOST_EVENTS_AT_ONCE = 32
 SETTLE_S = 0.02  # lets what was written leave the machine before a reset discards it
 
 
@@ -62,7 +63,7 @@ class ModelAnswer:
         )
         if request.return_prompt_token_ids:
             writer.prompt_token_ids = request.input_ids
-        machine.live[request.rid] = job
+        machine.live[request.rid] = lambda: machine.engine.abort(job)
         self._connection.on_lost = lambda: self._client_left(job)
         try:
             machine.engine.submit(job)
@@ -101,9 +102,10 @@ class ModelAnswer:
     async def _send_due(self, job: Job, writer: AnswerWriter) -> None:
         """Send events up to what is due; the last one is left to the end of the stream."""
         while job.due > writer.sent and not self._connection.lost:
-            upto = job.due
-            if self._machine.settings.instant:
-                upto = min(upto, writer.sent + job.interval_tokens if writer.sent else 1)
+            # As many events as a server that never slept would have sent, but for a long backlog.
+            backlog = (job.due - writer.sent) // MOST_EVENTS_AT_ONCE
+            step = max(backlog, job.interval_tokens) if writer.sent else 1
+            upto = min(job.due, writer.sent + step)
             if job.finished and upto == job.due:
                 return
             await self._send_part(writer, upto)

@@ -32,6 +32,22 @@ DEFAULT_TEXT = "TU"
 ABSENT = "__absent__"
 FROZEN_LOOK_S = 0.05
 
+ABORTED = Action(
+    kind=Kind.ANSWER,
+    merge={
+        "text": "",
+        "output_ids": [],
+        "meta_info": {
+            "finish_reason": {
+                "type": "abort",
+                "message": "Aborted",
+                "status_code": None,
+                "err_type": None,
+            }
+        },
+    },
+)
+
 
 def deep_merge(under: Any, over: Any) -> Any:
     """Return `over` laid on `under`: objects by key, lists of objects by place."""
@@ -68,6 +84,7 @@ class Playback:
         self._connection = connection
         self._send = send
         self._entry = entry
+        self._aborted = False
 
     async def run(self, action: Action) -> None:
         self._entry.outcome = str(action.kind)
@@ -79,19 +96,30 @@ class Playback:
         if await self._left_meanwhile(delay_s, action):
             self._entry.outcome = "disconnect"
             self._machine.counters.disconnects += 1
-            return
-        await self._act(action)
+        elif self._aborted:
+            await self._answer(ABORTED)
+        else:
+            await self._act(action)
 
     async def _left_meanwhile(self, delay_s: float, action: Action) -> bool:
         if action.ignores_disconnect:
             await self._machine.clock.sleep(delay_s)
             return False
-        if delay_s and await self._connection.wait_lost(delay_s):
-            return True
-        while self._machine.engine.frozen:
-            if await self._connection.wait_lost(FROZEN_LOOK_S):
-                return True
-        return False
+        live, rid = self._machine.live, self._request.rid
+        live[rid] = self._abort
+        if delay_s:
+            await self._connection.wait_lost(delay_s)
+        while self._machine.engine.frozen and not self._connection.lost:
+            await self._connection.wait_lost(FROZEN_LOOK_S)
+        live[rid] = None
+        return self._connection.lost
+
+    def _abort(self) -> None:
+        """End the delay: a client's abort is answered at once, with nothing made."""
+        self._aborted = True
+        self._machine.counters.aborts += 1
+        if self._connection.on_lost is not None:
+            self._connection.on_lost()
 
     async def _act(self, action: Action) -> None:
         match action.kind:
@@ -165,6 +193,7 @@ class Playback:
             await send_done(self._send)
         else:
             await send_body(self._send, 200, body, [JSON_HEADER])
+        self._entry.outcome = "abort" if action is ABORTED else self._entry.outcome
         ids = answer.get("output_ids")
         self._delivered(len(ids) if isinstance(ids, list) else 0)
 

@@ -133,6 +133,7 @@ def loads(machine: Machine) -> dict[str, Any]:
         "gen_throughput": round(machine.engine.throughput_tokens_per_s, 2),
         "cache_hit_rate": 0.0,
         "utilization": 0.0,
+        "total_prefill_uncached_tokens": machine.figures.prefill_tokens,
         "memory": {
             "weight_gb": 0.004,
             "kv_cache_gb": 0.01,

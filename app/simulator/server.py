@@ -57,7 +57,7 @@ class RunningServer:
             lifespan="off",
             log_config=None,
             access_log=False,
-            timeout_keep_alive=int(settings.keep_alive_s),
+            timeout_keep_alive=settings.keep_alive_s,
         )
 
     async def open(self) -> str:

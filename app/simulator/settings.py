@@ -15,7 +15,7 @@ from app.simulator.tokenizer import DEFAULT_VOCABULARY_SIZE
 class SimulatorSettings:
     host: str = "127.0.0.1"
     port: int = 30000
-    keep_alive_s: float = 5.0
+    keep_alive_s: int = 5
     api_key: str | None = None
     admin_api_key: str | None = None
     enable_metrics: bool = True

@@ -106,10 +106,10 @@ class Journal:
                 call.encoded = encode(record_of(call, call.outcome, self._plan))
         shard = self._open_shard()
         offsets = shard.append([call.encoded for call in fresh])
+        shard.sync()  # on failure the file is cut back, and all are appended again
         for call, offset in zip(fresh, offsets, strict=True):
             call.line = (offset, len(call.encoded))
             call.encoded = b""
-        shard.sync()
 
     def _open_shard(self) -> ShardWriter:
         if self._shard is None:

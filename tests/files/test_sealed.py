@@ -67,10 +67,12 @@ def test_a_line_without_its_end_is_not_sealed(tmp_path: Path) -> None:
 
 
 def test_no_lines_are_an_empty_file(tmp_path: Path) -> None:
-    facts = write_sealed(tmp_path / "responses.jsonl", [])
+    target = tmp_path / "out" / "B1" / "responses.jsonl"  # no shard has made its folder
+
+    facts = write_sealed(target, [])
 
     assert (facts.n_lines, facts.size_bytes) == (0, 0)
-    assert (tmp_path / "responses.jsonl").read_bytes() == b""
+    assert target.read_bytes() == b""
 
 
 def test_a_disk_that_fills_up_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """POST /generate as a healthy server answers it: whole, streamed, limits and stops."""
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 
@@ -57,10 +56,7 @@ def test_cumulative_stream_repeats_everything_in_each_event(
     events = talk.stream("Hi @@len=50", max_new_tokens=80, stream_interval=20)
     assert events.pop() == "[DONE]"
     counts = [event["meta_info"]["completion_tokens"] for event in events]
-    assert counts[-1] == 50
-    assert all(after - before >= 20 for before, after in pairwise(counts[:-1]))
-    if instant:  # a paced server gives several ids at once when it wakes late
-        assert counts == [1, 21, 41, 50]
+    assert counts == [1, 21, 41, 50]
     whole = answer(ids_of("Hi @@len=50"), talk.simulator.settings.lengths, 80)
     assert [event["output_ids"] for event in events] == [whole[:count] for count in counts]
     assert [event["text"] for event in events] == [decode(whole[:count]) for count in counts]

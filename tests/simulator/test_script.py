@@ -10,7 +10,7 @@ import pytest
 from app.simulator.answers import answer
 from app.simulator.script import Script, ScriptError, expand, read_action
 from app.simulator.tokenizer import THINK_CLOSE_ID, THINK_OPEN_ID
-from tests.simulator.talk import Talk, ids_of, wait_until
+from tests.simulator.talk import Talk, ids_of, parse_events, wait_until
 
 
 def scripted(start: Callable[..., Talk], *entries: Any, **changes: Any) -> Talk:
@@ -143,6 +143,17 @@ def test_delayed_answer_comes_and_counts_as_in_flight_meanwhile(
     talk = scripted(start, "ok delay=200", delay_scale=0.0005)
     assert talk.ask("a").json()["text"] == "TU"
     assert talk.simulator.stats.max_in_flight == 1
+
+
+def test_abort_ends_a_scripted_delay_at_once(start: Callable[..., Talk]) -> None:
+    talk = scripted(start, "ok delay=500")
+    body = talk.body("a", stream=True) | {"rid": "r"}
+    with talk.http.stream("POST", "/generate", json=body) as response:
+        talk.http.post("/abort_request", json={"rid": "r"})
+        event, done = parse_events(response.read())
+    assert (event["output_ids"], done) == ([], "[DONE]")
+    assert event["meta_info"]["finish_reason"]["message"] == "Aborted"
+    assert event["meta_info"]["completion_tokens"] == 0
 
 
 def test_late_answer_ignores_that_the_client_has_left(start: Callable[..., Talk]) -> None:

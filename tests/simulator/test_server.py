@@ -69,6 +69,8 @@ def test_overridden_endpoints_answer_what_they_are_told(start: Callable[..., Tal
     assert talk.http.get("/v1/models").json()["data"][0]["max_model_len"] == 4096
     assert talk.http.get("/get_server_info").status_code == 404
     assert talk.http.get("/metrics").text == 'sglang:num_running_reqs{tp_rank="0"} 4\n'
+    talk.simulator.script(None, endpoints={})
+    assert talk.http.get("/v1/models").json()["data"][0]["max_model_len"] == 32_768
 
 
 def test_settings_change_while_it_runs_and_unknown_ones_are_named(
@@ -95,6 +97,7 @@ def test_stats_tell_what_was_asked_and_what_came_of_it(start: Callable[..., Talk
     assert entry["n_input_ids"] == len(ids_of("a @@len=9"))
     assert (stats["calls"], stats["max_in_flight"]) == ({"a @@len=9": 1}, 1)
     assert stats["tcp_accepts"] == 1
+    assert talk.http.get("/sim/counters").json().keys() == stats.keys() - {"log"}
     talk.http.post("/sim/reset")
     assert talk.http.get("/sim/stats").json()["calls"] == {}
 
