@@ -101,9 +101,7 @@ class Service:
         now = self._clock.now()
         for worker in workers.living(self.ledger):
             partition = runs.get_partition(self.ledger, worker.partition_id)
-            bury_worker(
-                self.ledger, partition, worker.id, "the service died", now, self._observer
-            )
+            bury_worker(self.ledger, partition, worker.id, "the service died", now, self._observer)
         for run in runs.list_runs(self.ledger):
             known = known_gen_ids(run)
             for partition in runs.partitions_of(self.ledger, run.id):

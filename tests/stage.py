@@ -1,35 +1,37 @@
-"""A stage for worker tests: a real ledger, a run with tokenized samples, a worker run inline.
+"""A stage for worker tests: a real ledger, a run with tokenized samples, workers run inline.
 
 Builds through the ledger's own functions what intake would build, without its HTTP calls.
+Invariant: whenever nothing runs, `assert_consistent` holds, whatever a test did before.
 """
 
 import asyncio
 import hashlib
 from array import array
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-
-import orjson
+from typing import Any
 
 from app.clock import SystemClock
 from app.core.types import PartitionId, RunId, SampleId, WorkerId
-from app.core.views import PartitionView
+from app.core.views import PartitionView, WorkerView
 from app.events import Event
 from app.files.tokens import TokenFile
 from app.ledger import intake_rows, runs, servers, workers
 from app.ledger.counters import recount
-from app.ledger.db import Ledger
+from app.ledger.db import BUSY_TIMEOUT_MS, Ledger
 from app.ledger.migrate import upgrade
 from app.ledger.runs import NewPartition, NewRun
 from app.simulator.tokenizer import encode_chat
 from app.worker.plan import WorkerPlan
 from app.worker.process import make_worker
-from app.worker.worker import Worker
+from tests import books
+from tests.waiting import Shift, wait_until
 
 GEN_ID = "gen-one"
+TICK_S = 0.1
 
 
 @dataclass
@@ -43,20 +45,39 @@ class Stage:
     token_budget: int | None = None
     goal_samples: int | None = None
     plan_changes: dict[str, object] = field(default_factory=dict)
+    busy_timeout_ms: int = BUSY_TIMEOUT_MS
 
     def __post_init__(self) -> None:
         self.clock = SystemClock()
         path = self.folder / "ledger.db"
         upgrade(path)
-        self.ledger = Ledger(path)
+        self.ledger = Ledger(path, busy_timeout_ms=self.busy_timeout_ms)
         self.output = self.folder / "output"
         self.token_path = self.folder / "tokens" / "p.u32"
         self.server_id = servers.remember_server(self.ledger, self.url, "{}", self.clock.now())
         self.prompts: dict[int, list[int]] = {}
+        self.keys: list[str] = []
 
-    def fill(self, texts: Sequence[str]) -> None:
+    # -- the run --------------------------------------------------------------------------
+
+    def fill(self, texts: Sequence[str], keys: Sequence[str] | None = None) -> None:
         """Create the run with these user texts as prompts."""
-        now = self.clock.now()
+        ids = [encode_chat([{"role": "user", "content": text}]) for text in texts]
+        self.fill_with(texts, ids, keys or [f"row{n}" for n in range(len(texts))])
+
+    def fill_rows(self, rows: Sequence[str]) -> None:
+        """Create the run as the failure cases write it: the first word of a row is its id."""
+        self.fill(rows, [row.split(" ", 1)[0] for row in rows])
+
+    def fill_raw(self, n: int, prompt_tokens: int) -> None:
+        """Create the run with n equally long prompts of plain ids: a measurement's input."""
+        prompt = list(range(10, 10 + prompt_tokens))
+        self.fill_with([f"raw {k}" for k in range(n)], [prompt] * n, [f"row{k}" for k in range(n)])
+
+    def fill_with(
+        self, texts: Sequence[str], ids: Sequence[list[int]], keys: Sequence[str]
+    ) -> None:
+        """Create the run with these ids as prompts, whatever their texts would be."""
         self.run_id = runs.create_run(
             self.ledger,
             NewRun(
@@ -78,21 +99,26 @@ class Stage:
                     goal_samples=self.goal_samples,
                 )
             ],
-            now,
+            self.clock.now(),
         )
         self.partition_id = runs.partitions_of(self.ledger, self.run_id)[0].id
+        self.add_rows(texts, ids, keys)
+
+    def add_rows(self, texts: Sequence[str], ids: Sequence[list[int]], keys: Sequence[str]) -> None:
+        """Add samples, tokenized and ready to be claimed; also in mid-run."""
+        first = len(self.keys)
         rows = [
-            (n, n, 0, f"row{n}", "pending", _sha(text), None, None, None)
-            for n, text in enumerate(texts)
+            (first + n, first + n, 0, key, "pending", _sha(text), None, None, None)
+            for n, (text, key) in enumerate(zip(texts, keys, strict=True))
         ]
         intake_rows.insert_many(self.ledger, self.partition_id, rows)
         intake_rows.scanned(self.ledger, self.partition_id)
-        ids = [encode_chat([{"role": "user", "content": text}]) for text in texts]
-        self.prompts = dict(enumerate(ids))
+        self.prompts |= dict(enumerate(ids, first))
+        self.keys += keys
         tokens = TokenFile(self.token_path)
         offsets = tokens.append([array("I", each) for each in ids])
         tokens.sync()
-        waiting = intake_rows.untokenized(self.ledger, self.partition_id, -1, len(ids))
+        waiting = intake_rows.untokenized(self.ledger, self.partition_id, first - 1, len(ids))
         intake_rows.record_tokens(
             self.ledger,
             self.partition_id,
@@ -108,8 +134,7 @@ class Stage:
         intake_rows.all_tokenized(self.ledger, self.partition_id)
         tokens.close()
 
-    def partition(self) -> PartitionView:
-        return runs.get_partition(self.ledger, self.partition_id)
+    # -- workers --------------------------------------------------------------------------
 
     def register(self) -> WorkerId:
         worker_id = workers.register(self.ledger, self.partition_id, 30, self.clock.now())
@@ -131,34 +156,60 @@ class Stage:
             gen_id=GEN_ID,
             server_urls=(self.url,),
             max_new_tokens=self.max_new_tokens,
-            tick_s=0.1,
+            tick_s=TICK_S,
         )
         return replace(plan, **self.plan_changes)  # type: ignore[arg-type]  # test's own changes
 
-    async def work(
-        self, until: Callable[[PartitionView], bool] | None = None, events: list[Event] | None = None
-    ) -> Worker:
+    @asynccontextmanager
+    async def shift(self) -> AsyncIterator[Shift]:
+        """Run one worker beside the test; at the end it is asked to leave, and must."""
+        events: list[Event] = []
+        async with AsyncExitStack() as stack:
+            worker_id = self.register()
+            plan = self.plan(worker_id)
+            worker = await make_worker(self.ledger, plan, self.clock, events.append, stack)
+            task = asyncio.create_task(worker.run())
+            shift = Shift(id=worker_id, worker=worker, events=events, task=task)
+            try:
+                yield shift
+            finally:
+                worker.leave("test is over")
+                await asyncio.wait([task])
+            task.result()
+
+    async def work(self, until: Callable[[PartitionView], bool] | None = None) -> Shift:
         """Run one worker inline until nothing is left, or until the condition holds."""
         done = until or (lambda view: view.is_over)
-        heard: list[Event] = [] if events is None else events
-        async with AsyncExitStack() as stack:
-            worker = await make_worker(
-                self.ledger, self.plan(self.register()), self.clock, heard.append, stack
+        async with self.shift() as shift:
+            await wait_until(
+                lambda: shift.task.done() or done(self.partition()), "the end of the work"
             )
-            running = asyncio.create_task(worker.run())
-            while not running.done() and not done(self.partition()):
-                await asyncio.sleep(0.02)
-            worker.leave("test is over")
-            await running
-        return worker
+        return shift
 
-    def lines(self) -> list[dict[str, object]]:
+    # -- what has come of it --------------------------------------------------------------
+
+    def partition(self) -> PartitionView:
+        return runs.get_partition(self.ledger, self.partition_id)
+
+    def worker_row(self, worker_id: WorkerId) -> WorkerView:
+        return workers.get_worker(self.ledger, worker_id)
+
+    def rows(self) -> dict[str, Mapping[str, Any]]:
+        """Return each sample as the ledger has it, by its key."""
+        return books.rows(self.ledger, self.partition_id)
+
+    def states(self) -> dict[str, str]:
+        return {key: row["state"] for key, row in self.rows().items()}
+
+    def lines(self) -> list[dict[str, Any]]:
         """Return every line that stands in the partition's shards."""
-        return [
-            orjson.loads(line)
-            for path in sorted((self.output / "p").glob("responses*.jsonl"))
-            for line in path.read_bytes().splitlines()
-        ]
+        return books.lines(self.output / "p")
+
+    def answers(self) -> dict[str, dict[str, Any]]:
+        """Return the lines by key; each key once."""
+        found = {line["id"]: line for line in self.lines()}
+        assert len(found) == len(self.lines())
+        return found
 
     def assert_consistent(self) -> None:
         """Check what must hold whenever nothing runs."""
@@ -166,6 +217,7 @@ class Stage:
         view = self.partition()
         assert view.counts.running == 0
         assert view.counts.total == len(self.prompts)
+        books.assert_each_once(self.rows(), self.lines())
 
 
 def random_texts(n: int, seed: int, mark: str = "") -> list[str]:
@@ -177,5 +229,5 @@ def _sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sample_of(line: dict[str, object]) -> SampleId:
+def sample_of(line: Mapping[str, object]) -> SampleId:
     return SampleId(int(str(line["rid"]).split("-")[2]))

@@ -44,9 +44,17 @@ def differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[st
     A partition that only one side has is no difference: nothing that exists changes by it.
     Nor is a fact of the server that one side does not know.
     """
-    names = [*old, *(name for name in new if name not in old)]
     return [
         f"{_for_people(name)} {_shown(old.get(name))} -> {_shown(new.get(name))}"
+        for name in changed_names(old, new)
+    ]
+
+
+def changed_names(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """Return the names of the settings that `differences` tells of."""
+    names = [*old, *(name for name in new if name not in old)]
+    return [
+        name
         for name in names
         if _same_as_json(old.get(name)) != _same_as_json(new.get(name))
         and not (_PART_MARK in name and (name not in old or name not in new))
@@ -63,6 +71,21 @@ def gen_parts(spec: RunSpec, facts: ServerFacts) -> dict[str, object]:
         "sampling": dict(spec.sampling),
         "chat_template_kwargs": dict(spec.chat_template_kwargs),
         "server": dict(facts.answer_settings),
+    }
+
+
+def identity_of(facts: ServerFacts) -> dict[str, object]:
+    """Return what each server of a run must say of itself for its answers to belong together.
+
+    Without its random seed: a server that is given none draws another one at each start.
+    """
+    settings = {name: one for name, one in facts.answer_settings.items() if name != "random_seed"}
+    return {
+        "model_path": facts.model_path,
+        "tokenizer_path": facts.tokenizer_path,
+        "weight_version": facts.weight_version,
+        "version": facts.version,
+        **settings,
     }
 
 

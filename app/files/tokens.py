@@ -16,6 +16,11 @@ from app.seams import Seam, seam
 TOKEN_BYTES = 4
 
 
+def token_path(home: Path, run_id: int, partition: str) -> Path:
+    """Return where the prompt ids of a partition stand."""
+    return home / "tokens" / f"{run_id}" / f"{partition}.u32"
+
+
 class TokenFile:
     """Written by intake, read by workers; each opens its own."""
 

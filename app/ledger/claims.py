@@ -21,21 +21,11 @@ from app.core.rids import RequestId
 from app.core.states import SampleState
 from app.core.types import Claim, PartitionId, SampleId, WorkerId
 from app.errors import DisownedError
+from app.ledger.candidates import ALONE_AFTER_DEATHS, candidates
 from app.ledger.checkpoints import cut, load
 from app.ledger.counters import Deltas, move
 from app.ledger.db import Ledger
 from app.seams import Seam, seam
-
-# After so many deaths of the server that it was in flight for, a sample runs alone.
-ALONE_AFTER_DEATHS = 2
-
-_CANDIDATE = (
-    "SELECT id, position, record_index, replica, key, attempt, charged, server_deaths,"
-    " prompt_tokens, token_offset, prompt_sha256, max_new_tokens, sampling_json, held_tokens,"
-    " CASE WHEN shard_id IS NULL THEN 0 ELSE output_tokens END AS previous_tokens"
-    " FROM sample WHERE partition_id = :partition AND state = 'pending'"
-    " AND claim_rank IS NOT NULL AND not_before_at_ms <= :now"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +59,7 @@ def claim(ledger: Ledger, wish: Wish, now: datetime, random: Random) -> list[Cla
             return []
         partition_id = PartitionId(orders["partition_id"])
         room = _goal_room(orders, wish.n)
-        rows = _candidates(connection, orders, room, now_ms)
+        rows = candidates(connection, orders, room, now_ms)
         chosen, reserved, reached = _admit(connection, orders, rows, wish)
         deltas = Deltas()
         claims = _mark(connection, chosen, orders, wish, random)
@@ -81,7 +71,8 @@ def claim(ledger: Ledger, wish: Wish, now: datetime, random: Random) -> list[Cla
                 "UPDATE partition SET reserved_tokens = :reserved, budget_reached = :reached"
                 " WHERE id = :id"
             ),
-            {"reserved": reserved, "reached": reached, "id": partition_id},
+            # What starts over is no longer held: from now on it is expected once more.
+            {"reserved": reserved + deltas.wasted_tokens, "reached": reached, "id": partition_id},
         )
         seam(Seam.CLAIM_BEFORE_COMMIT)
     seam(Seam.CLAIM_COMMITTED)
@@ -93,7 +84,8 @@ def _orders(connection: Connection, worker_id: WorkerId) -> RowMapping | None:
         connection.execute(
             text(
                 "SELECT w.desired, p.id AS partition_id, p.run_id, p.state, p.token_budget,"
-                " p.goal_samples, p.max_new_tokens, p.kept_tokens + p.held_tokens AS used_tokens,"
+                " p.goal_samples, p.max_new_tokens AS cap_tokens,"
+                " p.kept_tokens + p.held_tokens AS used_tokens,"
                 " p.n_ok + p.n_truncated + p.n_empty + p.n_suspect + p.n_running AS n_taken,"
                 " r.token_budget AS run_budget, r.state AS run_state"
                 " FROM worker w JOIN partition p ON p.id = w.partition_id"
@@ -115,83 +107,63 @@ def _goal_room(orders: RowMapping, wanted: int) -> int:
     return max(0, min(wanted, left))
 
 
-def _candidates(
-    connection: Connection, orders: RowMapping, room: int, now_ms: int
-) -> Sequence[RowMapping]:
-    """Return the rows that may be claimed now: usually the next ones, or one that must be alone."""
-    values = {"partition": orders["partition_id"], "now": now_ms, "n": room}
-    suspects = (
-        connection.execute(
-            text(
-                "SELECT s.id, s.state, s.alone, s.partition_id FROM sample s"
-                " WHERE s.server_deaths >= 2 AND s.state IN ('pending', 'running')"
-                " AND s.partition_id IN (SELECT id FROM partition WHERE run_id = :run)"
-            ),
-            {"run": orders["run_id"]},
-        )
-        .mappings()
-        .all()
-    )
-    if any(row["state"] == "running" and row["alone"] for row in suspects):
-        return []
-    if any(row["state"] == "pending" for row in suspects):
-        return _lone(connection, orders, values)
-    ordered = " ORDER BY claim_rank, position LIMIT :n"
-    return connection.execute(text(_CANDIDATE + ordered), values).mappings().all()
-
-
-def _lone(
-    connection: Connection, orders: RowMapping, values: Mapping[str, object]
-) -> Sequence[RowMapping]:
-    """Return one sample that the server died under, if nothing else of the run is in flight."""
-    running = connection.execute(
-        text("SELECT sum(n_running) FROM partition WHERE run_id = :run"),
-        {"run": orders["run_id"]},
-    ).scalar_one()
-    if running:
-        return []
-    lone = " AND server_deaths >= 2 ORDER BY claim_rank, position LIMIT min(:n, 1)"
-    return connection.execute(text(_CANDIDATE + lone), values).mappings().all()
-
-
 def _admit(
     connection: Connection, orders: RowMapping, rows: Sequence[RowMapping], wish: Wish
 ) -> tuple[list[RowMapping], int, bool]:
     """Take rows while every budget has room; return them, the reservation, and budget reached."""
     reserved = wish.reserved_tokens
-    room = _budget_room(connection, orders)
+    budgets = _budgets(connection, orders)
     chosen: list[RowMapping] = []
     for row in rows:
-        cap = row["max_new_tokens"] or orders["max_new_tokens"]
-        need = wish.reservation(row["held_tokens"], cap)
-        fits = admit(
-            budget_tokens=room, used_tokens=0, reserved_tokens=reserved, each_tokens=need, wanted=1
-        )
-        if fits.n == 0:
-            return chosen, reserved, fits.reached
+        need = wish.reservation(row["held_tokens"], row["max_new_tokens"] or orders["cap_tokens"])
+        verdicts = [
+            admit(
+                budget_tokens=budget.tokens,
+                used_tokens=budget.used_tokens,
+                reserved_tokens=budget.reserved_by_others + reserved,
+                each_tokens=need,
+                wanted=1,
+            )
+            for budget in budgets
+        ]
+        if any(verdict.n == 0 for verdict in verdicts):
+            return chosen, reserved, any(verdict.reached for verdict in verdicts)
         reserved += need
         chosen.append(row)
     return chosen, reserved, False
 
 
-def _budget_room(connection: Connection, orders: RowMapping) -> int | None:
-    """Return what the tighter of the two budgets leaves to this partition's reservations.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Budget:
+    tokens: int
+    used_tokens: int
+    reserved_by_others: int = 0
 
-    None without budgets. Other partitions' reservations are as of their last tick.
+
+def _budgets(connection: Connection, orders: RowMapping) -> list[_Budget]:
+    """Return the budgets that bind the partition: its own and its run's.
+
+    Other partitions' reservations are as of their last tick or claim.
     """
-    rooms: list[int] = []
+    budgets: list[_Budget] = []
     if orders["token_budget"] is not None:
-        rooms.append(orders["token_budget"] - orders["used_tokens"])
+        budgets.append(_Budget(tokens=orders["token_budget"], used_tokens=orders["used_tokens"]))
     if orders["run_budget"] is not None:
-        used = connection.execute(
+        used_tokens, reserved_by_others = connection.execute(
             text(
                 "SELECT sum(kept_tokens + held_tokens), sum(CASE WHEN id = :id THEN 0"
                 " ELSE reserved_tokens END) FROM partition WHERE run_id = :run"
             ),
             {"run": orders["run_id"], "id": orders["partition_id"]},
         ).one()
-        rooms.append(orders["run_budget"] - used[0] - used[1])
-    return min(rooms) if rooms else None
+        budgets.append(
+            _Budget(
+                tokens=orders["run_budget"],
+                used_tokens=used_tokens,
+                reserved_by_others=reserved_by_others,
+            )
+        )
+    return budgets
 
 
 def _mark(
@@ -245,7 +217,7 @@ def _claim_of(connection: Connection, row: RowMapping, orders: RowMapping, salt:
         prompt_tokens=row["prompt_tokens"],
         token_offset=row["token_offset"],
         prompt_sha256=row["prompt_sha256"],
-        max_new_tokens=row["max_new_tokens"] or orders["max_new_tokens"],
+        max_new_tokens=row["max_new_tokens"] or orders["cap_tokens"],
         sampling=json.loads(row["sampling_json"]) if row["sampling_json"] else {},
         held=held,
         segments=segments,

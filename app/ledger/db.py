@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.errors import LedgerError
@@ -24,7 +24,9 @@ class Ledger:
         self.path = path
         self._busy_timeout_ms = busy_timeout_ms
         self._engine = create_engine(
-            f"sqlite:///{path}", connect_args={"check_same_thread": False}, pool_size=8
+            URL.create("sqlite", database=str(path)),
+            connect_args={"check_same_thread": False},
+            pool_size=8,
         )
         event.listen(self._engine, "connect", self._on_connect)
         event.listen(self._engine, "begin", _on_begin)

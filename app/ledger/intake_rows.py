@@ -52,6 +52,7 @@ class Untokenized:
     sample_id: SampleId
     position: int
     record_index: int
+    prompt_sha256: str
     max_new_tokens: int | None
 
 
@@ -107,7 +108,7 @@ def untokenized(
     with ledger.read() as connection:
         rows = connection.execute(
             text(
-                "SELECT id, position, record_index, max_new_tokens FROM sample"
+                "SELECT id, position, record_index, prompt_sha256, max_new_tokens FROM sample"
                 " WHERE partition_id = :id AND state = 'pending' AND claim_rank IS NULL"
                 " AND position > :after ORDER BY position LIMIT :n"
             ),
@@ -118,6 +119,7 @@ def untokenized(
             sample_id=SampleId(row.id),
             position=row.position,
             record_index=row.record_index,
+            prompt_sha256=row.prompt_sha256,
             max_new_tokens=row.max_new_tokens,
         )
         for row in rows

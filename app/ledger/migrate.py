@@ -4,7 +4,6 @@ Owns where the migrations lie: beside the source tree, or bundled in the wheel. 
 the home folder's lock.
 """
 
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from sqlalchemy import URL
 
 from app.errors import LedgerError
 
@@ -27,7 +27,8 @@ def bundled(folder: str) -> Path:
 def configuration(path: Path) -> Config:
     config = Config()
     config.set_main_option("script_location", str(bundled("migrations")).replace("%", "%%"))
-    config.set_main_option("sqlalchemy.url", f"sqlite:///{path}".replace("%", "%%"))
+    url = URL.create("sqlite", database=str(path)).render_as_string()
+    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
     return config
 
 
@@ -36,21 +37,33 @@ def upgrade(path: Path) -> str | None:
 
     Raises LedgerError if the file is not a ledger or is newer than this program.
     """
-    before = revision_of(path)
+    before = known_revision_of(path)
     config = configuration(path)
     newest = ScriptDirectory.from_config(config).get_current_head()
     if before == newest:
         return before
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if before is not None and before not in known:
-        raise LedgerError(
-            f"ledger {path} has schema {before}, which this version does not know",
-            hint="Install the newer version that wrote it, or use another --home",
-        )
     if before is not None:
-        shutil.copy2(path, path.with_name(f"{path.name}.before-{newest}"))
+        _copy(path, path.with_name(f"{path.name}.before-{newest}"))
     command.upgrade(config, "head")
     return before
+
+
+def _copy(path: Path, target: Path) -> None:
+    """Copy a ledger with what still stands in its write-ahead log after a kill."""
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(target)) as copy:
+        source.backup(copy)
+
+
+def known_revision_of(path: Path) -> str | None:
+    """Return the schema revision, None if the file is new; LedgerError if it is not of ours."""
+    found = revision_of(path)
+    scripts = ScriptDirectory.from_config(configuration(path))
+    if found is not None and found not in {each.revision for each in scripts.walk_revisions()}:
+        raise LedgerError(
+            f"ledger {path} has schema {found}, which this version does not know",
+            hint="Install the newer version that wrote it, or use another --home",
+        )
+    return found
 
 
 def revision_of(path: Path) -> str | None:
@@ -58,9 +71,15 @@ def revision_of(path: Path) -> str | None:
     if not path.exists() or path.stat().st_size == 0:
         return None
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
             row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            raise LedgerError(
+                f"ledger {path}: {error}", hint="Another process holds it; let that end first"
+            ) from error
         raise LedgerError(
             f"{path} is not a Longwatch ledger ({error})",
             hint="Move it away or use another --home",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from app.core.reconcile import SampleFact
-from app.core.states import SampleState
+from app.core.states import KEPT, SampleState
 from app.core.types import PartitionId, SampleId, ShardId, WorkerId
 from app.ledger import checkpoints
 from app.ledger.counters import Deltas, kept_states, move
@@ -123,10 +123,12 @@ def _adopt_one(connection: Connection, partition_id: PartitionId, line: Adopted)
     deltas = Deltas()
     deltas.moved(SampleState(before.state), line.state)
     previous = before.output_tokens if before.shard_id is not None else 0
+    # A line from a file that was brought back may be older, and shorter, than what is held.
+    surplus = max(0, before.held_tokens - line.output_tokens)
     deltas.held_tokens -= before.held_tokens
     deltas.kept_tokens += line.output_tokens - previous
-    deltas.wasted_tokens += previous
-    deltas.received_tokens += line.output_tokens - before.held_tokens
+    deltas.wasted_tokens += previous + surplus
+    deltas.received_tokens += line.output_tokens - before.held_tokens + surplus
     move(connection, partition_id, deltas)
 
 
@@ -161,19 +163,21 @@ def lose_lines(ledger: Ledger, partition_id: PartitionId, sample_ids: Sequence[S
                     "UPDATE sample SET state = CASE WHEN state IN (" + kept_states() + ") THEN"
                     " 'pending' ELSE state END, shard_id = NULL, line_offset = NULL,"
                     " line_bytes = NULL, output_tokens = 0, finish_reason = NULL, flags = NULL,"
-                    " claim_rank = CASE WHEN token_offset IS NULL THEN NULL ELSE 1 END,"
+                    " claim_rank = CASE WHEN token_offset IS NULL THEN NULL"
+                    " WHEN held_tokens > 0 THEN 0 ELSE 1 END,"
                     " reason = 'its line was gone at a start' WHERE id = :id"
                 ),
                 {"id": sample_id},
             )
             deltas = Deltas()
+            if row.state in KEPT:
+                deltas.moved(SampleState(row.state), SampleState.PENDING)
             deltas.kept_tokens -= row.output_tokens
             deltas.wasted_tokens += row.output_tokens
             move(connection, partition_id, deltas)
         connection.execute(
             text("UPDATE partition SET sealed_at_ms = NULL WHERE id = :id"), {"id": partition_id}
         )
-    rebuild(ledger, partition_id)
 
 
 def rebuild(ledger: Ledger, partition_id: PartitionId) -> None:

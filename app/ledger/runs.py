@@ -65,7 +65,7 @@ def create_run(
             },
         ).scalar_one()
         for partition in partitions:
-            _insert_partition(connection, run_id, partition, now_ms)
+            insert_partition(connection, run_id, partition, now_ms)
         detail = f"{len(partitions)} partitions into {run.output_dir}"
         note(
             connection, Deed(who="operator", event="run created", detail=detail, run_id=run_id), now
@@ -73,7 +73,7 @@ def create_run(
     return RunId(run_id)
 
 
-def _insert_partition(
+def insert_partition(
     connection: Connection, run_id: int, partition: NewPartition, now_ms: int
 ) -> None:
     zeros = [*(f"n_{state}" for state in SampleState), *TOKEN_COLUMNS]

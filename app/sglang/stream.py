@@ -8,7 +8,6 @@ Sources: SGLang protocol, streaming modes by version (0.5.2 to 0.5.23), and reco
 
 from __future__ import annotations  # array[int] cannot be evaluated before 3.12
 
-import json
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,22 +15,11 @@ from dataclasses import dataclass, field
 import orjson
 
 from app.core.types import AttemptEnd, EndKind
+from app.sglang.bodies import cut, error_in, parse_json
 
 _DONE = b"[DONE]"
-_MAX_MESSAGE = 400
 
 NO_IDS = "the server returned no output token ids"
-
-
-def parse_json(body: bytes) -> object:
-    """Parse JSON; NaN and Infinity, which some servers write for log-probabilities, pass too.
-
-    Raises ValueError for anything else.
-    """
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return json.loads(body)
 
 
 @dataclass(slots=True)
@@ -50,7 +38,6 @@ class Answer:
     error: AttemptEnd | None = None
     prompt_tokens: int | None = None
     weight_version: str | None = None
-    n_events: int = 0
     saw_done: bool = False
     _text: str = ""
     _text_parts: list[str] = field(default_factory=list)
@@ -70,8 +57,17 @@ class Answer:
     def text(self) -> str | None:
         return self._text + "".join(self._text_parts) or None
 
-    def feed(self, chunk: bytes) -> None:
-        """Take bytes as they arrive; events may be split or joined anywhere."""
+    def feed(self, chunk: bytes) -> bool:
+        """Take bytes as they arrive, split or joined anywhere; return whether it is over."""
+        if (
+            not self._buffer
+            and chunk.startswith(b"data: {")
+            and chunk.find(b"\n") == len(chunk) - 2
+        ):
+            # One event, whole: what nearly every chunk is.
+            if self._event(chunk[6:-2]):
+                return bool(self.broken)
+            return self.is_over
         buffer = self._buffer + chunk if self._buffer else chunk
         start = 0
         while (end := buffer.find(b"\n", start)) >= 0:
@@ -82,34 +78,59 @@ class Answer:
                 if self.is_over:
                     break
         self._buffer = buffer[start:]
+        return self.is_over
 
     def whole(self, body: bytes) -> None:
         """Take a plain JSON answer: one terminal event."""
         try:
             content = parse_json(body)
         except ValueError:
-            self.broken = f"the body is not JSON: {_cut(body)}"
+            self.broken = f"the body is not JSON: {cut(body)}"
             return
         if isinstance(content, list) and len(content) == 1:
             content = content[0]
         self._take(content)
         self.saw_done = True
 
-    def _event(self, payload: bytes) -> None:
+    def _event(self, payload: bytes) -> bool:
+        """Take one event; return whether it was a usual one of an answer's middle."""
         if payload == _DONE:
             self.saw_done = True
-            return
+            return False
         try:
-            content = parse_json(payload)
+            content = orjson.loads(payload)
+        except orjson.JSONDecodeError:
+            content = self._odd_json(payload)
+        if self._take_usual(content):
+            return True
+        if not self.broken:
+            self._take(content)
+        return False
+
+    def _odd_json(self, payload: bytes) -> object:
+        try:
+            return parse_json(payload)
         except ValueError:
-            self.broken = f"an event is not JSON: {_cut(payload)}"
-            return
-        self.n_events += 1
-        self._take(content)
+            self.broken = f"an event is not JSON: {cut(payload)}"
+            return None
+
+    def _take_usual(self, content: object) -> bool:
+        """Take an event of the middle of an answer, cheaply; False for anything else."""
+        if type(content) is not dict or "error" in content:
+            return False
+        meta, ids = content.get("meta_info"), content.get("output_ids")
+        if type(meta) is not dict or type(ids) is not list or self.prompt_tokens is None:
+            return False
+        n = meta.get("completion_tokens")
+        if type(n) is not int or meta.get("finish_reason") is not None:
+            return False
+        self._accumulate(ids, n, is_abort=False)
+        self._take_text(content.get("text"))
+        return True
 
     def _take(self, content: object) -> None:
         if not isinstance(content, dict):
-            self.broken = f"an event is not an object: {_cut(repr(content).encode())}"
+            self.broken = f"an event is not an object: {cut(repr(content).encode())}"
             return
         self.error = error_in(content)
         if self.error is not None:
@@ -214,41 +235,3 @@ class Answer:
 
 def _is_abort(finish: object) -> bool:
     return isinstance(finish, dict) and finish.get("type") == "abort"
-
-
-def error_in(content: dict[str, object]) -> AttemptEnd | None:
-    """Return the error that a body or event holds, in any of the server's five shapes."""
-    error = content.get("error")
-    code: object = content.get("code")
-    if isinstance(error, dict):
-        message, code = error.get("message", error), error.get("code", code)
-    elif error is not None:
-        message = error
-    elif content.get("object") == "error":
-        message = content.get("message", "")
-    else:
-        return None
-    status = code if isinstance(code, int) else None
-    kind = EndKind.BUSY if status in (429, 503) else EndKind.ERROR
-    return AttemptEnd(kind=kind, status=status, message=_cut(str(message).encode()))
-
-
-def message_of(body: bytes) -> str:
-    """Return what an error body says, shortened: it may echo the whole prompt."""
-    try:
-        content = parse_json(body)
-    except ValueError:
-        return _cut(body)
-    if isinstance(content, dict):
-        found = error_in(content)
-        if found is not None:
-            return found.message
-        detail = content.get("detail", content.get("message"))
-        if detail is not None:
-            return _cut(str(detail).encode())
-    return _cut(body)
-
-
-def _cut(content: bytes) -> str:
-    shown = content[:_MAX_MESSAGE].decode("utf-8", "replace")
-    return shown + "…" if len(content) > _MAX_MESSAGE else shown

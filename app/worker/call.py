@@ -88,8 +88,17 @@ class Call:
         )
         return (*self.claim.segments, mine) if self.answer.ids else self.claim.segments or (mine,)
 
-    def asked(self, max_attempts: int, think: tuple[int | None, int | None]) -> Asked:
-        """Return what the verdict needs to know of this call."""
+    def asked(
+        self,
+        max_attempts: int,
+        think: tuple[int | None, int | None],
+        *,
+        server_is_untried: bool,
+    ) -> Asked:
+        """Return what the verdict needs to know of this call.
+
+        A trial tells something of the server only until ids have come from it, to whichever call.
+        """
         matched = _matched(self.end)
         return Asked(
             prompt_tokens=len(self.prompt) + len(self.claim.held),
@@ -98,7 +107,7 @@ class Call:
             charged=self.claim.charged,
             max_attempts=max_attempts,
             server_deaths=self.claim.server_deaths,
-            is_trial=self.is_trial,
+            is_trial=self.is_trial and server_is_untried,
             was_alone=self.is_alone,
             end_token_ids=frozenset() if matched is None else frozenset({matched}),
             think_open=think[0],

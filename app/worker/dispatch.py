@@ -51,6 +51,7 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._may_claim = True
         self._held_back = False
+        self._claiming = asyncio.Lock()
         self._tasks: dict[Call, asyncio.Task[None]] = {}
         for link in links:
             link.changed = self.wake
@@ -82,18 +83,22 @@ class Dispatcher:
         room = sum(link.room for link in self._links)
         if not room or not self._may_claim or self._held_back:
             return
-        claimed = await self.claim(room)
-        for claim, prompt in claimed:
-            link = max(self._links, key=lambda each: each.room)
-            self._start(group, link, claim, prompt)
+        async with self._claiming:
+            claimed = await self.claim(room)
+            for claim, prompt in claimed:
+                link = self._links[0] if len(self._links) == 1 else max(self._links, key=_room)
+                call = self._call(link, claim, prompt)
+                if self._may_claim and link.room:
+                    self._start(group, link, call)
+                else:  # asked to stop, or the server was lost, while the ledger was asked
+                    call.outcome = PutBack(charged=False, reason="withdrawn")
+                    self.ended.append(call)
         if claimed:
             continued = sum(bool(claim.held) for claim, _ in claimed)
             self._observer(Claimed(n=len(claimed), n_continued=continued))
 
-    def _start(
-        self, group: asyncio.TaskGroup, link: ServerLink, claim: Claim, prompt: "array[int]"
-    ) -> None:
-        call = Call(
+    def _call(self, link: ServerLink, claim: Claim, prompt: "array[int]") -> Call:
+        return Call(
             claim=claim,
             prompt=prompt,
             server=link.url,
@@ -102,7 +107,9 @@ class Dispatcher:
             answer=Answer(text_is_delta=link.facts.incremental, on_first_ids=link.passed_trial),
             is_trial=link.is_on_trial,
         )
-        link.in_flight += 1
+
+    def _start(self, group: asyncio.TaskGroup, link: ServerLink, call: Call) -> None:
+        link.took()
         self.calls.add(call)
         self._tasks[call] = group.create_task(self._serve(call, link))
 
@@ -115,7 +122,7 @@ class Dispatcher:
             call.outcome = call.outcome or PutBack(charged=False, reason="withdrawn")
             raise
         finally:
-            link.in_flight -= 1
+            link.gave_back(was_trial=call.is_trial)
             self.calls.discard(call)
             self._tasks.pop(call, None)
             if call.outcome is not None:
@@ -146,9 +153,15 @@ class Dispatcher:
         alive = await self._look_after(end, link)
         call.outcome = judge(
             end,
-            call.asked(self._plan.max_attempts, (self._plan.think_open, self._plan.think_close)),
+            call.asked(
+                self._plan.max_attempts,
+                (self._plan.think_open, self._plan.think_close),
+                server_is_untried=link.is_untried,
+            ),
             server_alive=alive,
-            delay_s=backoff_s(call.claim.charged, self._random),
+            delay_s=backoff_s(
+                call.claim.charged, self._random, first_s=self._plan.backoff_first_s
+            ),
         )
         call.finished_at = self._clock.now()
         await self._after(call, link)
@@ -195,7 +208,10 @@ class Dispatcher:
             return None
 
     async def withdraw_all(self, wait_s: float) -> None:
-        """Abort every call on its server by exact id, take what still comes, cancel the rest."""
+        """Abort every call on its server by exact id, take what still comes, cancel the rest.
+
+        Called after `stop_claiming`; waits for a claim under way, so that none is lost.
+        """
         calls = list(self.calls)
         for call in calls:
             call.is_withdrawn = True
@@ -215,6 +231,12 @@ class Dispatcher:
                 task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        async with self._claiming:
+            pass  # a claim that waited for the ledger is given back by now
+
+
+def _room(link: ServerLink) -> int:
+    return link.room
 
 
 def _was_aborted(end: AttemptEnd) -> bool:

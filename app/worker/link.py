@@ -12,14 +12,19 @@ from enum import StrEnum
 from random import Random
 
 from app.clock import Clock
+from app.core.fingerprint import identity_of
 from app.core.retry import Shed, probe_gap_s
 from app.core.types import ServerFacts
-from app.errors import ServerError
+from app.errors import ServerAwayError, ServerError
 from app.events import Observer, ServerBack, ServerLost
 from app.sglang.client import ServerClient
 
 _LOOKS = 3
 _LOOK_GAP_S = 0.3
+# A trial that is silent for so long gets company, up to so many in all: one slow answer, or one
+# that never comes, holds back nothing (net-05), and a server that serves nobody is asked little.
+_TRIAL_PATIENCE_S = 2.0
+_MOST_TRIALS = 3
 _HEALTHY = 200
 
 
@@ -49,8 +54,11 @@ class ServerLink:
         self.limit = 0
         self.in_flight = 0
         self.identity = identity
-        self.mismatch = ""
+        self.refusal = ""
         self._shed = Shed()
+        self.is_untried = True
+        self._n_trials = 0
+        self._tried_at_s = 0.0
         self._clock = clock
         self._random = random
         self._observer = observer
@@ -63,10 +71,30 @@ class ServerLink:
     def room(self) -> int:
         """How many more requests may be sent now."""
         if self.state is LinkState.TRIAL:
-            return 0 if self.in_flight or not self.limit else 1
+            return int(self._may_try())
         if self.state is not LinkState.OPEN:
             return 0
         return max(0, self.effective_limit - self.in_flight)
+
+    def _may_try(self) -> bool:
+        if not self._n_trials:
+            return self.limit > 0
+        silent_s = self._clock.monotonic() - self._tried_at_s
+        few = self._n_trials < min(self.limit, _MOST_TRIALS)
+        return few and silent_s >= _TRIAL_PATIENCE_S
+
+    def took(self) -> None:
+        """Note that a request goes out on this link."""
+        self.in_flight += 1
+        if self.is_on_trial:
+            self._n_trials += 1
+            self._tried_at_s = self._clock.monotonic()
+
+    def gave_back(self, *, was_trial: bool) -> None:
+        """Note that a request has ended."""
+        self.in_flight -= 1
+        if was_trial:  # maybe of an earlier trial, hence no less than 0
+            self._n_trials = max(0, self._n_trials - 1)
 
     @property
     def is_on_trial(self) -> bool:
@@ -81,6 +109,7 @@ class ServerLink:
         self._shed = self._shed.on_busy(self._clock.monotonic())
 
     def passed_trial(self) -> None:
+        self.is_untried = False
         if self.state is LinkState.TRIAL:
             self.state = LinkState.OPEN
             self.changed()
@@ -120,12 +149,14 @@ class ServerLink:
     async def _come_back(self) -> None:
         n_probes = 0
         while not await self._connected():
-            if self.mismatch:
+            if self.refusal:
                 return
             await self._clock.sleep(probe_gap_s(n_probes, self._random))
             n_probes += 1
         away_since, self.away_since = self.away_since, None
         self.state = LinkState.TRIAL
+        self.is_untried = True
+        self._n_trials = 0
         if away_since is not None:
             away_s = (self._clock.now() - away_since).total_seconds()
             self._observer(ServerBack(url=self.url, away_s=away_s))
@@ -137,12 +168,16 @@ class ServerLink:
             if await self.client.health() != _HEALTHY:
                 return False
             self.facts = await self.client.facts()
-        except ServerError:
+        except ServerAwayError:
+            return False
+        except ServerError as error:  # it lives and wants a key: waiting does not help
+            self.refusal = str(error)
             return False
         found = identity_of(self.facts)
         if self.identity is not None and found != self.identity:
-            self.mismatch = f"{self.url} now serves {found}, the run began with {self.identity}"
-            self.changed()
+            self.refusal = (
+                f"server changed: {self.url} now serves {found}, the run began with {self.identity}"
+            )
             return False
         self.identity = found
         return True
@@ -158,20 +193,9 @@ class ServerLink:
                 break
         verdict, self._verdict = self._verdict, None
         if alive:
-            self.state = LinkState.OPEN
+            self.state = LinkState.TRIAL if self.is_untried else LinkState.OPEN
             self.changed()
         else:
             self.refused("connections were cut and it no longer answers")
         if verdict is not None and not verdict.done():
             verdict.set_result(alive)
-
-
-def identity_of(facts: ServerFacts) -> dict[str, object]:
-    """Return what must stay the same for answers to belong together."""
-    return {
-        "model_path": facts.model_path,
-        "tokenizer_path": facts.tokenizer_path,
-        "weight_version": facts.weight_version,
-        "version": facts.version,
-        **facts.answer_settings,
-    }

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.core.retry import BACKOFF_FIRST_S
 from app.core.spec import from_json
 from app.core.types import PartitionId, RunId, WorkerId
+from app.files.tokens import token_path
 from app.ledger import runs, workers
 from app.ledger.db import Ledger
 from app.settings import Settings
@@ -29,6 +31,7 @@ class WorkerPlan:
     sampling: Mapping[str, object] = field(default_factory=dict)
     samples_per_prompt: int = 1
     max_attempts: int = 3
+    backoff_first_s: float = BACKOFF_FIRST_S
     request_timeout_s: float | None = None
     stop_grace_s: float = 0.0
     stream_interval: int = 64
@@ -39,11 +42,6 @@ class WorkerPlan:
     tick_s: float = 0.5
     lease_s: float = 30.0
     api_key: str | None = None
-
-
-def token_path(home: Path, run_id: RunId, partition: str) -> Path:
-    """Return where the prompt ids of a partition stand."""
-    return home / "tokens" / f"{run_id}" / f"{partition}.u32"
 
 
 def load_plan(ledger: Ledger, worker_id: WorkerId, settings: Settings) -> WorkerPlan:

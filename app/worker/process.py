@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 from contextlib import AsyncExitStack
-from random import SystemRandom
+from random import Random, SystemRandom
 
 import uvloop
 
@@ -58,7 +58,7 @@ async def make_worker(
     ledger: Ledger, plan: WorkerPlan, clock: Clock, observer: Observer, stack: AsyncExitStack
 ) -> Worker:
     """Build a worker with its links; the stack closes their connections."""
-    random = SystemRandom()
+    random = Random(SystemRandom().getrandbits(64))  # noqa: S311 - jitter and salts, no secrets
     links = [
         ServerLink(
             await stack.enter_async_context(ServerClient(url, api_key=plan.api_key)),

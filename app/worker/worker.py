@@ -126,9 +126,9 @@ class Worker:
                 self._dispatcher.stop_claiming()
                 if not self._dispatcher.calls and not self._dispatcher.ended and not self._ended:
                     self.leave("drained")
-            mismatch = next((link.mismatch for link in self._links if link.mismatch), "")
-            if mismatch:
-                self.halt(f"server changed: {mismatch}")
+            refusal = next((link.refusal for link in self._links if link.refusal), "")
+            if refusal:
+                self.halt(refusal)
             await self._pause_between_ticks()
 
     async def _pause_between_ticks(self) -> None:

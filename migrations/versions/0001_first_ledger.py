@@ -7,7 +7,6 @@ import sqlalchemy as sa
 import sqlmodel
 from alembic import op
 
-
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -195,6 +194,13 @@ def upgrade() -> None:
             postgresql_where=sa.text("state = 'running'"),
         )
         batch_op.create_index(
+            "ix_sample_suspected",
+            ["partition_id"],
+            unique=False,
+            sqlite_where=sa.text("server_deaths >= 2 AND state IN ('pending', 'running')"),
+            postgresql_where=sa.text("server_deaths >= 2 AND state IN ('pending', 'running')"),
+        )
+        batch_op.create_index(
             "ix_sample_untokenized",
             ["partition_id", "position"],
             unique=False,
@@ -296,6 +302,11 @@ def downgrade() -> None:
             "ix_sample_untokenized",
             sqlite_where=sa.text("state = 'pending' AND claim_rank IS NULL"),
             postgresql_where=sa.text("state = 'pending' AND claim_rank IS NULL"),
+        )
+        batch_op.drop_index(
+            "ix_sample_suspected",
+            sqlite_where=sa.text("server_deaths >= 2 AND state IN ('pending', 'running')"),
+            postgresql_where=sa.text("server_deaths >= 2 AND state IN ('pending', 'running')"),
         )
         batch_op.drop_index(
             "ix_sample_running",

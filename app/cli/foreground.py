@@ -1,0 +1,154 @@
+"""A service in the foreground: signals, the run it was started for, and how that ended.
+
+Owns what a signal means: the first SIGINT or SIGTERM stops as a pause does, a second one skips the
+grace time; SIGHUP never ends a run, and stays ignored where it was (prc-01, prc-02).
+"""
+
+import asyncio
+import logging
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import uvloop
+
+from app.cli.options import EXIT_FAILED_SAMPLES, EXIT_OK, EXIT_STOPPED
+from app.cli.voice import say
+from app.clock import SystemClock
+from app.core.format import one_line, plural
+from app.core.spec import RunSpec
+from app.core.states import RunState
+from app.core.views import RunView
+from app.errors import InputError
+from app.events import log_event
+from app.figures import RunFigures
+from app.ledger.runs import partitions_of
+from app.logs import configure_logging
+from app.service import Service
+from app.settings import Settings
+from app.terminal import Display, open_display
+
+logger = logging.getLogger("longwatch")
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+WHO = "operator (command line)"
+
+
+@dataclass
+class Signals:
+    """What was asked for by signals. `hasten` is called at each one after the first."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    hasten: Callable[[], None] = lambda: None
+
+    def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, number)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self._note_hangup)
+
+    def _stop(self, number: signal.Signals) -> None:
+        if self.asked.is_set():
+            logger.info("second %s: not waiting any longer", number.name)
+            self.hasten()
+            return
+        logger.info("%s: stopping", number.name)
+        self.asked.set()
+
+    def _note_hangup(self) -> None:
+        logger.warning("SIGHUP: the terminal is gone, the run goes on")
+
+
+def check_binding(settings: Settings) -> None:
+    """Refuse to be open to the network without a token of its own (sec-04)."""
+    if settings.host not in _LOOPBACK and settings.token is None:
+        raise InputError(
+            f"--host {settings.host} is open to others and no token is set",
+            hint="Set LONGWATCH_TOKEN, or listen on 127.0.0.1",
+        )
+
+
+def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: bool) -> int:
+    """Serve the home until the run of the spec has ended, or for good without one."""
+    check_binding(settings)
+    log = configure_logging(settings.home / "logs" / "service.log", settings.log_cap_mb)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(settings, spec, accept_changes=accept_changes))
+    finally:
+        log.close()
+        logging.getLogger().removeHandler(log)
+
+
+async def _serve(settings: Settings, spec: RunSpec | None, *, accept_changes: bool) -> int:
+    signals = Signals()
+    signals.listen()
+    display = open_display(sys.stdout)
+    async with Service(settings, SystemClock(), log_event) as service:
+        signals.hasten = service.skip_grace
+        say(f"Longwatch serves {settings.home.absolute()} at {service.address}")
+        asked = asyncio.create_task(signals.asked.wait())
+        work = asyncio.create_task(_work(service, spec, accept_changes, display))
+        await asyncio.wait({asked, work}, return_when=asyncio.FIRST_COMPLETED)
+        display.close()
+        if work.done():
+            asked.cancel()
+            return _tell_end(service, work.result())
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        say("Stopping: what was made so far is kept. A second Ctrl-C does not wait.")
+    say(_how_to_go_on(spec))
+    return EXIT_STOPPED if spec is not None else EXIT_OK
+
+
+async def _work(
+    service: Service,
+    spec: RunSpec | None,
+    accept_changes: bool,
+    display: Display,
+) -> RunView:
+    if spec is None:
+        return await asyncio.Future()
+    run = await service.submit(spec, accept_changes=accept_changes, who=WHO, say=say)
+    say(f'Run {run.id} "{one_line(run.name)}" writes to {run.output_dir}')
+    return await service.wait_for(run.id, display.show)
+
+
+def _tell_end(service: Service, run: RunView) -> int:
+    partitions = partitions_of(service.ledger, run.id)
+    failed = sum(each.counts.failed for each in partitions)
+    kept = sum(each.counts.kept for each in partitions)
+    return tell_end(run.state, run.reason, kept=kept, failed=failed, where=run.output_dir)
+
+
+def tell_end(state: RunState, reason: str, *, kept: int, failed: int, where: str) -> int:
+    """Say how a run ended; return the exit code that says the same."""
+    if state is not RunState.FINISHED:
+        because = f": {one_line(reason)}" if reason else ""
+        say(f"The run is {state}{because}. Go on with: longwatch resume, or start it again.")
+        return EXIT_STOPPED
+    answers = f"{plural(kept, 'answer')} in {where}"
+    if failed:
+        say(f"Finished with {plural(failed, 'failed sample')}; {answers}. See longwatch retry.")
+        return EXIT_FAILED_SAMPLES
+    say(f"Finished: {answers}.")
+    return EXIT_OK
+
+
+def figures_end(figures: RunFigures) -> int:
+    """Say how a run ended that another process served."""
+    return tell_end(
+        figures.state,
+        figures.reason,
+        kept=figures.counts.kept,
+        failed=figures.counts.failed,
+        where=figures.output_dir,
+    )
+
+
+def _how_to_go_on(spec: RunSpec | None) -> str:
+    if spec is None:
+        return "The service has left. Runs go on when it is started again."
+    return f"Stopped. Go on with: longwatch {shlex.join(sys.argv[1:])}"

@@ -1,0 +1,141 @@
+"""`simulate` and the hidden `worker`: the processes that other commands start."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+import uvloop
+
+from app.cli.options import EXIT_ERROR, EXIT_OK, HomeOption, epilog
+from app.cli.voice import say
+from app.core.types import WorkerId
+from app.errors import LongwatchError
+from app.events import log_event
+from app.ledger import runs, workers
+from app.ledger.db import Ledger
+from app.logs import configure_logging
+from app.settings import PREFIX, Settings, load_settings
+from app.simulator.answers import LengthModel
+from app.simulator.server import serve as serve_simulator
+from app.simulator.settings import SimulatorSettings
+
+_DEFAULTS = SimulatorSettings()
+
+
+def add_machinery(application: typer.Typer) -> None:
+    """Register the commands of this module."""
+    application.command(epilog=epilog("longwatch simulate --port 30000 --time-factor 20"))(simulate)
+    application.command(hidden=True)(worker)
+
+
+def _twin(name: str, about: str) -> typer.models.OptionInfo:
+    # not LONGWATCH_PORT and the like: those are the service's
+    variable = f"{PREFIX}SIMULATE_{name.upper().replace('-', '_')}"
+    option: typer.models.OptionInfo = typer.Option(f"--{name}", envvar=variable, help=about)
+    return option
+
+
+def simulate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
+    port: Annotated[int, _twin("port", "Port, 0 for a free one.")] = 30_000,
+    host: Annotated[str, _twin("host", "Address to listen on.")] = "127.0.0.1",
+    time_factor: Annotated[
+        float, _twin("time-factor", "How many times as fast as a real server.")
+    ] = 1.0,
+    mean_tokens: Annotated[float, _twin("mean-tokens", "Mean length of answers.")] = 1500.0,
+    kv_tokens: Annotated[
+        int, _twin("kv-tokens", "Tokens that the KV pool holds.")
+    ] = _DEFAULTS.kv_tokens,
+    max_running: Annotated[
+        int, _twin("max-running", "Requests that run at once.")
+    ] = _DEFAULTS.max_running,
+    context_length: Annotated[
+        int, _twin("context-length", "Tokens of prompt and answer together.")
+    ] = _DEFAULTS.context_length,
+    until_input_ends: Annotated[bool, typer.Option("--until-input-ends", hidden=True)] = False,  # noqa: FBT002 - a flag
+) -> int:
+    """Serve what speaks SGLang's protocol: a KV pool, a queue, real pacing, invented answers."""
+    try:
+        settings = SimulatorSettings(
+            host=host,
+            port=port,
+            time_factor=time_factor,
+            kv_tokens=kv_tokens,
+            max_running=max_running,
+            context_length=context_length,
+            lengths=LengthModel(mean_tokens=mean_tokens, cap_tokens=context_length),
+        )
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_simulate(settings, watch_input=until_input_ends))
+    except (ValueError, OSError) as error:
+        raise LongwatchError(
+            f"cannot simulate on {host}:{port}: {error}", hint="Choose another --port"
+        ) from error
+
+
+async def _simulate(settings: SimulatorSettings, *, watch_input: bool) -> int:
+    task = asyncio.current_task()
+    told = False
+
+    def end() -> None:
+        nonlocal told
+        told = True
+        if task is not None:
+            task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    if watch_input:
+        loop.add_reader(0, _read_input, end)
+    with contextlib.suppress(asyncio.CancelledError):
+        await serve_simulator(settings, _announcer(settings))
+    return EXIT_OK if told else EXIT_ERROR
+
+
+def _read_input(end: Callable[[], None]) -> None:
+    """End when the input does: whoever started us is gone."""
+    if not os.read(0, 4096):
+        asyncio.get_running_loop().remove_reader(0)
+        end()
+
+
+def _announcer(settings: SimulatorSettings) -> Callable[[str], None]:
+    def announce(url: str) -> None:
+        say(json.dumps({"url": url, "time_factor": settings.time_factor}))
+
+    return announce
+
+
+def worker(
+    worker_id: Annotated[int, typer.Option("--worker-id", envvar=f"{PREFIX}WORKER_ID")],
+    home: HomeOption = None,
+) -> int:
+    """Run one registered worker: started by the service, never by hand."""
+    from app.worker.process import main  # noqa: PLC0415 - other commands need not load it
+
+    settings = load_settings(home=home)
+    configure_logging(
+        settings.home / "logs" / f"{_log_name(settings, WorkerId(worker_id))}.log",
+        settings.log_cap_mb,
+        logging.INFO,
+    )
+    return main(settings, worker_id, log_event)
+
+
+def _log_name(settings: Settings, worker_id: WorkerId) -> str:
+    """Return a name that the partition's next worker shares, so that files do not pile up."""
+    ledger = Ledger(settings.home / "ledger.db")
+    try:
+        partition_id = workers.get_worker(ledger, worker_id).partition_id
+        partition = runs.get_partition(ledger, partition_id)
+    except LongwatchError:
+        return "worker"
+    finally:
+        ledger.close()
+    return f"worker-{partition.run_id}-{partition.name}"

@@ -1,0 +1,84 @@
+"""What a submission changes in a run that exists: new partitions, other limits, ids made anew.
+
+Owns statements that are used before the run goes on, while no worker of it lives. What people set
+live is `limits.py`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import text
+
+from app.clock import to_ms
+from app.core.types import PartitionId, RunId
+from app.ledger.db import Ledger
+from app.ledger.runs import NewPartition, insert_partition
+
+
+def add_partitions(
+    ledger: Ledger, run_id: RunId, partitions: Sequence[NewPartition], now: datetime
+) -> None:
+    """Insert partitions that an existing run does not have yet; they begin as `scanning`."""
+    with ledger.write() as connection:
+        for partition in partitions:
+            insert_partition(connection, run_id, partition, to_ms(now))
+
+
+def set_class(
+    ledger: Ledger, partition_id: PartitionId, class_name: str, max_new_tokens: int
+) -> None:
+    """Let a partition belong to a class, with the answer limit that follows from it."""
+    with ledger.write() as connection:
+        connection.execute(
+            text(
+                "UPDATE partition SET class_name = :class, max_new_tokens = :limit WHERE id = :id"
+            ),
+            {"class": class_name, "limit": max_new_tokens, "id": partition_id},
+        )
+
+
+def set_prompts_path(ledger: Ledger, partition_id: PartitionId, prompts_path: str) -> None:
+    """Note where the same prompts lie now."""
+    with ledger.write() as connection:
+        connection.execute(
+            text("UPDATE partition SET prompts_path = :path WHERE id = :id"),
+            {"path": prompts_path, "id": partition_id},
+        )
+
+
+def forget_tokens(ledger: Ledger, partition_id: PartitionId) -> int:
+    """Take the prompt ids of what may still be sent back, because others are needed.
+
+    Returns how many. Their place in the token file stays unused, and kept answers stay as they
+    are. What has failed loses its ids too, so that a retry cannot send old ones.
+    """
+    with ledger.write() as connection:
+        n = connection.execute(
+            text(
+                "UPDATE sample SET claim_rank = NULL, token_offset = NULL, prompt_tokens = NULL"
+                " WHERE partition_id = :id AND token_offset IS NOT NULL"
+                " AND state IN ('pending', 'failed', 'empty', 'suspect')"
+            ),
+            {"id": partition_id},
+        ).rowcount
+        connection.execute(
+            text(
+                "UPDATE partition SET n_tokenized = n_tokenized - :n, intake = CASE"
+                " WHEN n_pending > 0 AND intake = 'tokenized' THEN 'scanned' ELSE intake END"
+                " WHERE id = :id"
+            ),
+            {"n": n, "id": partition_id},
+        )
+    return n
+
+
+def has_living_workers(ledger: Ledger, run_id: RunId) -> bool:
+    with ledger.read() as connection:
+        found = connection.execute(
+            text(
+                "SELECT 1 FROM worker w JOIN partition p ON p.id = w.partition_id"
+                " WHERE p.run_id = :id AND w.state <> 'exited' LIMIT 1"
+            ),
+            {"id": run_id},
+        ).first()
+    return found is not None

@@ -1,0 +1,184 @@
+"""A run that exists and is submitted again: what changed, what that needs, and its state.
+
+Owns what may change and what may not. Everything is repeated from its beginning after a crash:
+the new settings are stored last, so until then the old ones are compared again.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from app.core.spec import RunSpec, from_json, to_json
+from app.core.states import RunState
+from app.core.views import PartitionView, RunView
+from app.errors import ConflictError
+from app.files.ownership import claim_output
+from app.ledger import runs
+from app.ledger.activity import Deed, add
+from app.ledger.orders import Order
+from app.ledger.settings_of_runs import (
+    add_partitions,
+    forget_tokens,
+    has_living_workers,
+    set_prompts_path,
+)
+from app.submission.identity import PROMPTS, REPLICAS, Changes, Identity, changes_since, merged
+from app.submission.limits import apply_limits
+from app.submission.manifest import add_generation, entry_of
+from app.submission.partitions import new_partition, same_folder
+from app.submission.request import Request
+from app.submission.scanning import SCANNING, complete_scans
+
+PAUSED_FOR_CHANGES = "its settings change"
+_TOKENIZED = "tokenized"
+
+
+class AtWorkError(ConflictError):
+    """Changes were accepted, and workers that still use the old settings live."""
+
+
+def go_on(request: Request, run: RunView, identity: Identity) -> RunView:
+    """Let the run go on with what was submitted; ConflictError names everything against it."""
+    ledger = request.ledger
+    if not same_folder(run.output_dir, identity.spec.output_dir):
+        raise ConflictError(
+            f'run "{run.name}" writes into {run.output_dir}, not {identity.spec.output_dir}',
+            hint="give this one another name, or that output folder",
+        )
+    if run.state is RunState.STOPPING:
+        raise ConflictError(f'run "{run.name}" is stopping', hint="start it again when it has")
+    old = runs.partitions_of(ledger, run.id)
+    _claim(request, run, {one.name for one in old})
+    rescanned = _redo_scans(request, run, old)
+    changes = changes_since(run.fingerprint_json, identity, rescanned)
+    old = runs.partitions_of(ledger, run.id)
+    _refuse(request, run, changes, old)
+    _follow(request, run, identity, changes, old)
+    _add_new(request, run, identity, old)
+    return _resumed(request, run)
+
+
+def _claim(request: Request, run: RunView, partitions: set[str]) -> None:
+    claim_output(
+        Path(run.output_dir),
+        home=request.home,
+        run_id=run.id,
+        run_name=run.name,
+        partitions=partitions,
+    )
+
+
+def _redo_scans(request: Request, run: RunView, partitions: list[PartitionView]) -> frozenset[str]:
+    """Finish what a death interrupted, with the replicas that the run began with."""
+    for partition in partitions:
+        path = request.report.prompts.get(partition.name)
+        if partition.intake == SCANNING and path is not None:
+            set_prompts_path(request.ledger, partition.id, str(path.absolute()))
+    scanned = complete_scans(
+        request.ledger, run, from_json(run.spec_json), request.clock, request.say
+    )
+    return frozenset(one.name for one in scanned)
+
+
+def _refuse(
+    request: Request, run: RunView, changes: Changes, partitions: list[PartitionView]
+) -> None:
+    if not changes.sentences:
+        return
+    listed = "; ".join(changes.sentences)
+    if not request.accept_changes:
+        raise ConflictError(
+            f'run "{run.name}" was started otherwise: {listed}',
+            hint="start it as before, give another name, or go on with --accept-changes",
+        )
+    if REPLICAS in changes.names:
+        raise ConflictError(
+            f'run "{run.name}" cannot change {REPLICAS}: {listed}', hint="give another name"
+        )
+    for partition in partitions:
+        is_changed = f"{PROMPTS}{partition.name}" in changes.names
+        if is_changed and (partition.intake != _TOKENIZED or changes.needs_new_ids):
+            raise ConflictError(
+                f"the prompts of {partition.name} changed and are still needed as they were",
+                hint="put the file back, or give the new prompts another partition or run",
+            )
+    if has_living_workers(request.ledger, run.id):
+        raise AtWorkError(
+            f'run "{run.name}" is at work; its settings cannot change under it: {listed}',
+            hint="stop it first, then start it with --accept-changes",
+        )
+
+
+def _follow(
+    request: Request,
+    run: RunView,
+    identity: Identity,
+    changes: Changes,
+    partitions: list[PartitionView],
+) -> None:
+    """Take over limits, then what decides answers; the stored spec is the last to change."""
+    ledger, now = request.ledger, request.clock.now()
+    gen_id, old_spec = run.gen_id, from_json(run.spec_json)
+    order = Order(run_id=run.id, who=request.who, now=now)
+    for each in apply_limits(ledger, order, old_spec, identity.spec, partitions):
+        request.say(f"{each.target}: {each.what} {each.old} -> {each.new}")
+    for partition in partitions:
+        path = request.report.prompts.get(partition.name)
+        if path is not None and f"{PROMPTS}{partition.name}" not in changes.names:
+            set_prompts_path(ledger, partition.id, str(path.absolute()))
+        if changes.needs_new_ids:
+            forget_tokens(ledger, partition.id)
+    if changes.sentences:
+        gen_id = identity.gen_id
+        entry = entry_of(run.name, identity.parts, identity.facts)
+        add_generation(Path(run.output_dir), gen_id, entry, changes.sentences, now)
+        detail = "; ".join(changes.sentences)
+        deed = Deed(who=request.who, event="changes accepted", detail=detail, run_id=run.id)
+        add(ledger, deed, now)
+    runs.set_identity(
+        ledger,
+        run.id,
+        fingerprint_json=merged(run.fingerprint_json, identity),
+        gen_id=gen_id,
+        spec_json=to_json(_united(old_spec, identity.spec)),
+    )
+
+
+def _united(old: RunSpec, new: RunSpec) -> RunSpec:
+    """Return the new spec with those partitions, and their classes, that only the run has."""
+    return replace(
+        new,
+        classes={**old.classes, **new.classes},
+        partitions={**old.partitions, **new.partitions},
+    )
+
+
+def _add_new(
+    request: Request, run: RunView, identity: Identity, partitions: list[PartitionView]
+) -> None:
+    """Add partitions that the run does not have yet, and tell of those that were left out."""
+    known = {one.name for one in partitions}
+    new = {name: one for name, one in identity.spec.partitions.items() if name not in known}
+    if new:
+        _claim(request, run, {*known, *new})
+        rows = [new_partition(name, one, request.report.prompts[name]) for name, one in new.items()]
+        add_partitions(request.ledger, run.id, rows, request.clock.now())
+        request.say(f"new in this run: {', '.join(new)}")
+        complete_scans(request.ledger, run, identity.spec, request.clock, request.say)
+    absent = [name for name in known if name not in identity.spec.partitions]
+    if absent:
+        request.say(f"also in this run, and going on as they were: {', '.join(sorted(absent))}")
+
+
+def _resumed(request: Request, run: RunView) -> RunView:
+    """Set the run going if it was stopped, or finished and has work again."""
+    ledger = request.ledger
+    now_is = runs.get_run(ledger, run.id)
+    has_work = not all(one.is_over for one in runs.partitions_of(ledger, run.id))
+    if now_is.state is RunState.STOPPED or (now_is.state is RunState.FINISHED and has_work):
+        deed = Deed(who=request.who, event="run resumed", run_id=run.id)
+        runs.move_run(ledger, run.id, "resume", deed, request.clock.now())
+    elif now_is.state is RunState.PAUSED and now_is.reason != PAUSED_FOR_CHANGES:
+        request.say(f'run "{run.name}" is paused and stays so; resume it to go on')
+    elif now_is.state is RunState.FINISHED:
+        request.say(f'run "{run.name}" is finished, and nothing is left to do')
+    return runs.get_run(ledger, run.id)

@@ -1,0 +1,121 @@
+"""What a run's answers depend on, as it is stored and as it is now.
+
+Owns the two parts of `fingerprint_json`: what the run was started with, and what its servers must
+say of themselves. Comparing is `core/fingerprint.py`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.core.fingerprint import (
+    changed_names,
+    differences,
+    fingerprint,
+    gen_id,
+    gen_parts,
+    identity_of,
+)
+from app.core.spec import RunSpec, to_json
+from app.core.types import ServerFacts
+from app.errors import InputError
+from app.files.prompt_ids import file_sha256
+from app.preflight import Report
+
+_SAME_IN_BOTH = frozenset({"model_path", "tokenizer_path", "weight_version"})
+_DECIDES_IDS = ("model", "tokenizer", "chat_template_kwargs.", "max_new_tokens@")
+PROMPTS = "prompts@"
+REPLICAS = "samples_per_prompt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A run's settings that decide answers. `spec` has its partitions resolved."""
+
+    spec: RunSpec
+    facts: Mapping[str, ServerFacts]
+    fingerprint: Mapping[str, object]
+    servers: Mapping[str, object]
+
+    @property
+    def parts(self) -> dict[str, object]:
+        return gen_parts(self.spec, self._first)
+
+    @property
+    def gen_id(self) -> str:
+        return gen_id(self.parts)
+
+    @property
+    def spec_json(self) -> str:
+        return to_json(self.spec)
+
+    @property
+    def as_json(self) -> str:
+        return json.dumps({"fingerprint": self.fingerprint, "identity": self.servers})
+
+    @property
+    def _first(self) -> ServerFacts:
+        return next(iter(self.facts.values()))
+
+
+def identity_now(spec: RunSpec, report: Report) -> Identity:
+    """Return the identity of what was submitted. Reads every prompt file whole: take a thread."""
+    if not report.facts:
+        raise InputError("no server answered", hint="see the errors of the check")
+    resolved = replace(spec, partitions=dict(report.partitions))
+    first = next(iter(report.facts.values()))
+    digests = {name: file_sha256(Path(path)) for name, path in report.prompts.items()}
+    return Identity(
+        spec=resolved,
+        facts=report.facts,
+        fingerprint=fingerprint(resolved, first, digests),
+        servers=identity_of(first),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is not as it was; `names` are the fingerprint's."""
+
+    sentences: tuple[str, ...]
+    names: frozenset[str]
+
+    @property
+    def needs_new_ids(self) -> bool:
+        """Prompts that were tokenized before would be other ids now, or have other limits."""
+        return any(name.startswith(_DECIDES_IDS) for name in self.names)
+
+
+def changes_since(stored_json: str, now: Identity, rescanned: frozenset[str]) -> Changes:
+    """Compare with what is stored. The prompts of partitions scanned just now are no change."""
+    stored = json.loads(stored_json)
+    old = dict(stored.get("fingerprint") or {})
+    for name in rescanned:
+        old.pop(f"{PROMPTS}{name}", None)
+    old_servers = {
+        name: value
+        for name, value in (stored.get("identity") or {}).items()
+        if name not in _SAME_IN_BOTH and value is not None
+    }
+    new_servers = {
+        name: value
+        for name, value in now.servers.items()
+        if name not in _SAME_IN_BOTH and value is not None
+    }
+    if not old_servers.get("version") or not new_servers.get("version"):
+        old_servers = new_servers = {}  # one of the two did not say anything of itself
+    sentences = [
+        *differences(old, now.fingerprint),
+        *(f"server's {said}" for said in differences(old_servers, new_servers)),
+    ]
+    return Changes(sentences=tuple(sentences), names=frozenset(changed_names(old, now.fingerprint)))
+
+
+def merged(stored_json: str, now: Identity) -> str:
+    """Return the identity to store: what is new, and partitions that only the run has."""
+    old = json.loads(stored_json).get("fingerprint") or {}
+    missing = {
+        name: value for name, value in old.items() if "@" in name and name not in now.fingerprint
+    }
+    return json.dumps({"fingerprint": {**now.fingerprint, **missing}, "identity": now.servers})

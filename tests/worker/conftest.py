@@ -1,0 +1,13 @@
+"""The simulated server of a worker test: one per test, on a free port."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.simulator.server import SimulatorThread
+
+
+@pytest.fixture
+def simulator() -> Iterator[SimulatorThread]:
+    with SimulatorThread(port=0) as running:
+        yield running
