@@ -127,6 +127,16 @@ class IntakeProgress(Event):
         return logging.DEBUG
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceTrouble(Event):
+    """A step of the service could not be done now; it is tried again."""
+
+    reason: str
+
+    def level(self) -> int:
+        return logging.WARNING
+
+
 Observer = Callable[[Event], None]
 
 

@@ -7,27 +7,30 @@ on at the next start.
 
 import asyncio
 import os
+import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
 import uvicorn
 
 from app import seams
-from app.api import create_app, home_token
+from app.api.app import create_app
+from app.api.listening import QuietServer, bind
+from app.api.token_file import home_token
 from app.clock import Clock
 from app.core.spec import RunSpec, from_json
 from app.core.states import RunState
-from app.core.types import PartitionId, RunId
+from app.core.types import RunId
 from app.core.views import RunView
-from app.errors import ConflictError, InputError, LongwatchError
-from app.events import Event, Observer
+from app.errors import InputError, LongwatchError
+from app.events import Event, Observer, ServiceTrouble
 from app.figures import RunFigures, Speedometer, collect
 from app.files.sealed import read_manifest
 from app.ledger import runs, workers
-from app.ledger.activity import Deed
 from app.ledger.db import Ledger
 from app.ledger.lock import HomeLock, acquire
 from app.ledger.migrate import upgrade
@@ -70,6 +73,9 @@ class Service:
     async def __aenter__(self) -> Self:
         if self.settings.die_at:
             seams.arm(self.settings.die_at)
+        if threading.current_thread() is threading.main_thread():
+            # Inherited by workers: "look at your orders" must not kill one that is just starting.
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         self.home.mkdir(parents=True, exist_ok=True)
         self._lock = await acquire(self.home, self._clock)
         self._stack.callback(self._lock.release)
@@ -109,16 +115,14 @@ class Service:
                 remove_leftovers(self.ledger, partition, Path(run.output_dir))
 
     async def _listen(self, lock: HomeLock) -> None:
-        self.token = home_token(self.home)
-        configuration = uvicorn.Config(
-            "app:none", host=self.settings.host, port=self.settings.port, log_config=None
-        )
-        sock = _bind(configuration)
-        host, port = sock.getsockname()[:2]
+        given = self.settings.token.get_secret_value() if self.settings.token else None
+        self.token = home_token(self.home, given)
+        listener = bind(self.settings.host, self.settings.port)
+        host, port = listener.getsockname()[:2]
         self.address = f"http://{host}:{port}"
-        configuration.app = create_app(self.ledger, self, self.token, port)
-        self._server = _Server(configuration)
-        self._serving = asyncio.create_task(self._server.serve(sockets=[sock]), name="api")
+        app = create_app(self.ledger, self, self.token, port, host=host, clock=self._clock)
+        self._server = QuietServer(uvicorn.Config(app, log_config=None, lifespan="off"))
+        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name="api")
         lock.announce(self.address)
 
     async def __aexit__(self, *_: object) -> None:
@@ -208,7 +212,6 @@ class Service:
                 self.home,
                 spec,
                 report,
-                self.settings,
                 accept_changes=accept_changes,
                 who=who,
                 clock=self._clock,

@@ -157,6 +157,7 @@ class Stage:
             server_urls=(self.url,),
             max_new_tokens=self.max_new_tokens,
             tick_s=TICK_S,
+            trial_patience_s=0.5,
         )
         return replace(plan, **self.plan_changes)  # type: ignore[arg-type]  # test's own changes
 

@@ -4,19 +4,14 @@ Invariant: whatever happens, there is one message and no traceback; bad usage is
 What nobody foresaw goes to the home's log with its traceback, if a log is open.
 """
 
+import importlib
 import logging
 import sys
 from collections.abc import Sequence
 
 import typer
 
-from app.cli.demo import add_demo
-from app.cli.export import add_export
-from app.cli.machinery import add_machinery
 from app.cli.options import EXIT_ERROR, EXIT_STOPPED
-from app.cli.orders import add_orders
-from app.cli.running import add_running
-from app.cli.status import add_looks
 from app.cli.voice import complain, complain_of, flush
 from app.errors import LongwatchError
 
@@ -26,7 +21,17 @@ _CLICK_ERROR: type[Exception] = next(
 )
 
 
-def make_application() -> typer.Typer:
+# in the order of the help; each module adds its commands
+_MODULES = {
+    "run": "running", "serve": "running", "demo": "demo", "status": "status", "check": "status",
+    "pause": "orders", "drain": "orders", "resume": "orders", "stop": "orders", "retry": "orders",
+    "concurrency": "orders", "budget": "orders", "goal": "orders", "export": "export",
+    "simulate": "simulate", "worker": "worker",
+}  # fmt: skip
+
+
+def make_application(command: str | None = None) -> typer.Typer:
+    """Return the application with that command, or with all where it is not known."""
     application = typer.Typer(
         name="longwatch",
         help="Runs and watches generation jobs that last days: nothing lost, nothing twice.",
@@ -35,16 +40,22 @@ def make_application() -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    for add in (add_running, add_looks, add_orders, add_export, add_demo, add_machinery):
-        add(application)
+    application.callback()(_root)
+    wanted = [_MODULES[command]] if command in _MODULES else dict.fromkeys(_MODULES.values())
+    for name in wanted:  # only what is needed: a worker must not load the API
+        importlib.import_module(f"app.cli.{name}").add_commands(application)
     return application
+
+
+def _root() -> None:
+    """Keep `longwatch COMMAND` the form, however many commands are loaded."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = make_application()(
+        code = make_application(words[0] if words else None)(
             args=words or ["--help"], prog_name="longwatch", standalone_mode=False
         )
     except LongwatchError as error:
@@ -57,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain("stopped")
         return EXIT_STOPPED
     except Exception as error:
-        logging.getLogger("longwatch").exception("internal error")
+        if logging.getLogger().handlers:
+            logging.getLogger("longwatch").exception("internal error")
         complain(f"error: internal error, {type(error).__name__}: {error}. Please report it")
         return EXIT_ERROR
     finally:

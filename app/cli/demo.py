@@ -31,7 +31,7 @@ from app.settings import PREFIX, load_settings
 _STOP_WAIT_S = 5.0
 
 
-def add_demo(application: typer.Typer) -> None:
+def add_commands(application: typer.Typer) -> None:
     application.command(epilog=epilog("longwatch demo --time-factor 5", EXIT_CODES_RUN))(demo)
 
 

@@ -28,7 +28,7 @@ _PAGE = 2_000
 _TRIES = 5
 
 
-def add_export(application: typer.Typer) -> None:
+def add_commands(application: typer.Typer) -> None:
     application.command(epilog=epilog("longwatch export night /data/so-far"))(export)
 
 

@@ -21,7 +21,7 @@ from app.core.format import one_line, plural
 from app.core.spec import RunSpec
 from app.core.states import RunState
 from app.core.views import RunView
-from app.errors import InputError
+from app.errors import InputError, LongwatchError
 from app.events import log_event
 from app.figures import RunFigures
 from app.ledger.runs import partitions_of
@@ -46,6 +46,8 @@ class Signals:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, number)
+        # inherited by workers: a hint that comes before they listen must not kill them
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._note_hangup)
 
@@ -77,6 +79,12 @@ def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: 
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_serve(settings, spec, accept_changes=accept_changes))
+    except LongwatchError as error:
+        logger.error("%s", error)  # noqa: TRY400 - it is told in words; no trace is needed
+        raise
+    except Exception:
+        logger.exception("internal error")
+        raise
     finally:
         log.close()
         logging.getLogger().removeHandler(log)
@@ -90,7 +98,7 @@ async def _serve(settings: Settings, spec: RunSpec | None, *, accept_changes: bo
         signals.hasten = service.skip_grace
         say(f"Longwatch serves {settings.home.absolute()} at {service.address}")
         asked = asyncio.create_task(signals.asked.wait())
-        work = asyncio.create_task(_work(service, spec, accept_changes, display))
+        work = asyncio.create_task(_work(service, spec, display, accept_changes=accept_changes))
         await asyncio.wait({asked, work}, return_when=asyncio.FIRST_COMPLETED)
         display.close()
         if work.done():
@@ -104,10 +112,7 @@ async def _serve(settings: Settings, spec: RunSpec | None, *, accept_changes: bo
 
 
 async def _work(
-    service: Service,
-    spec: RunSpec | None,
-    accept_changes: bool,
-    display: Display,
+    service: Service, spec: RunSpec | None, display: Display, *, accept_changes: bool
 ) -> RunView:
     if spec is None:
         return await asyncio.Future()

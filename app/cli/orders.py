@@ -49,7 +49,7 @@ ValueWords = Annotated[list[str], _words("[RUN] PARTITION VALUE")]
 BudgetWords = Annotated[list[str], _words("[RUN] [PARTITION] TOKENS")]
 
 
-def add_orders(application: typer.Typer) -> None:
+def add_commands(application: typer.Typer) -> None:
     """Register the commands of this module."""
     for command, example in (
         (pause, "longwatch pause night B1_glaive"),

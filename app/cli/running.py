@@ -40,7 +40,7 @@ _SPEC_VALUES = ("samples_per_prompt", "max_attempts", "stop_grace_s")
 _NEITHER = frozenset({"spec_path", "home", "host", "port", "no_web", "accept_changes"})
 
 
-def add_running(application: typer.Typer) -> None:
+def add_commands(application: typer.Typer) -> None:
     """Register the commands of this module."""
     application.command(epilog=epilog(_EXAMPLE, EXIT_CODES_RUN))(run)
     application.command(epilog=epilog("longwatch serve --home night-home"))(serve)

@@ -35,7 +35,7 @@ from app.terminal import summary
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC.toml", help="The spec of a run.")]
 
 
-def add_looks(application: typer.Typer) -> None:
+def add_commands(application: typer.Typer) -> None:
     """Register the commands of this module."""
     application.command(epilog=epilog("longwatch status night --json"))(status)
     application.command(

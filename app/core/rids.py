@@ -7,7 +7,7 @@ seconds after its stream ended, so an id is never used twice: the salt is new fo
 import re
 from dataclasses import dataclass
 
-_SHAPE = re.compile(r"lw(\d{5})-(\d{5})-(\d{10})-(\d{5})-([0-9a-f]{8})")
+_SHAPE = re.compile(r"lw(\d{5})-(\d{5})-(\d{10})-(\d{5})-([0-9a-f]{8})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

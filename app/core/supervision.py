@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.core.budget import remaining_goal
 from app.core.shares import Need, split_class
 from app.core.spec import Order, RunSpec
 from app.core.states import PartitionState, RunState
@@ -39,7 +40,8 @@ def wanted_workers(
     """Return what is wanted of each partition of a run."""
     has_turn = _turns(spec, partitions)
     wants = {each.id: _want(run_state, each, has_turn) for each in partitions}
-    shares = _shares(spec, [each for each in partitions if wants[each.id] is not Want.STOP])
+    needs = {each.id: _need(each, wants[each.id]) for each in partitions}
+    shares = _shares(spec, [each for each in partitions if wants[each.id] is not Want.STOP], needs)
     return {
         each.id: Wanted(want=wants[each.id], share=shares.get(each.name, 0)) for each in partitions
     }
@@ -71,14 +73,22 @@ def _turns(spec: RunSpec, partitions: Sequence[PartitionView]) -> set[PartitionI
     return set(firsts.values())
 
 
-def _shares(spec: RunSpec, partitions: Sequence[PartitionView]) -> dict[str, int]:
+def _need(partition: PartitionView, want: Want) -> Need:
+    """Return what a partition can use: what is in flight, and what it may still claim."""
+    counts = partition.counts
+    more = remaining_goal(partition.goal_samples, counts) if want is Want.WORK else 0
+    return Need(n_open=counts.running + more, own=partition.own_concurrency)
+
+
+def _shares(
+    spec: RunSpec, partitions: Sequence[PartitionView], needs: Mapping[PartitionId, Need]
+) -> dict[str, int]:
     shares: dict[str, int] = {}
     by_class: dict[str, dict[str, Need]] = {}
     for each in partitions:
-        need = Need(n_open=each.counts.pending + each.counts.running, own=each.own_concurrency)
-        by_class.setdefault(each.class_name, {})[each.name] = need
-    for name, needs in by_class.items():
-        shares |= split_class(spec.classes[name].concurrency, needs)
+        by_class.setdefault(each.class_name, {})[each.name] = needs[each.id]
+    for name, in_class in by_class.items():
+        shares |= split_class(spec.classes[name].concurrency, in_class)
     return shares
 
 

@@ -19,6 +19,9 @@ from app.ledger.activity import Deed, note
 from app.ledger.counters import TOKEN_COLUMNS
 from app.ledger.db import Ledger
 
+_OF_PARTITION = ("sample", "shard", "worker")
+_OF_RUN = ("partition", "snapshot", "activity")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
@@ -110,15 +113,14 @@ def delete_run(ledger: Ledger, run_id: RunId) -> None:
         if begun:
             raise ConflictError(f"run {run_id} has answers and is not removed")
         inside = "(SELECT id FROM partition WHERE run_id = :id)"
-        for statement in (
-            f"DELETE FROM sample WHERE partition_id IN {inside}",
-            f"DELETE FROM shard WHERE partition_id IN {inside}",
-            f"DELETE FROM worker WHERE partition_id IN {inside}",
-            "DELETE FROM partition WHERE run_id = :id",
-            "DELETE FROM snapshot WHERE run_id = :id",
-            "DELETE FROM activity WHERE run_id = :id",
+        workers = f"(SELECT id FROM worker WHERE partition_id IN {inside})"
+        statements = [
+            *(f"DELETE FROM {each} WHERE worker_id IN {workers}" for each in ("attempt", "share")),
+            *(f"DELETE FROM {each} WHERE partition_id IN {inside}" for each in _OF_PARTITION),
+            *(f"DELETE FROM {each} WHERE run_id = :id" for each in _OF_RUN),
             "DELETE FROM run WHERE id = :id",
-        ):
+        ]
+        for statement in statements:
             connection.execute(text(statement), {"id": run_id})
 
 
@@ -134,8 +136,8 @@ def get_run(ledger: Ledger, run_id: RunId) -> RunView:
 def list_runs(ledger: Ledger) -> list[RunView]:
     """Return all runs, newest first."""
     with ledger.read() as connection:
-        rows = connection.execute(text("SELECT * FROM run ORDER BY id DESC")).mappings().all()
-    return [_run_view(row) for row in rows]
+        rows = connection.execute(text("SELECT * FROM run ORDER BY id DESC")).mappings()
+        return [_run_view(row) for row in rows]
 
 
 def move_run(ledger: Ledger, run_id: RunId, event: str, deed: Deed, now: datetime) -> RunState:
@@ -219,7 +221,6 @@ def _run_view(row: RowMapping) -> RunView:
 
 
 def partition_view(row: RowMapping) -> PartitionView:
-    states = ("pending", "running", "ok", "truncated", "empty", "suspect", "failed", "rejected")
     return PartitionView(
         id=PartitionId(row["id"]),
         run_id=RunId(row["run_id"]),
@@ -234,7 +235,7 @@ def partition_view(row: RowMapping) -> PartitionView:
         token_budget=row["token_budget"],
         goal_samples=row["goal_samples"],
         max_new_tokens=row["max_new_tokens"],
-        counts=Counts(**{state: row[f"n_{state}"] for state in states}),
+        counts=Counts(**{state.value: row[f"n_{state}"] for state in SampleState}),
         tokens=Tokens(
             received=row["received_tokens"],
             kept=row["kept_tokens"],

@@ -1,8 +1,6 @@
 """One server over HTTP: generate, abort, and the routes that tell facts. Raises only our errors.
 
-Two connection pools, so that a poll never queues behind a thousand generate calls. Proxy
-variables are ignored, idle connections live 3 s (the server closes them after 5), there is no
-read timeout (a queued request is silent for hours), and TCP keep-alive finds a dead peer.
+Two connection pools, so that a poll never queues behind a thousand generate calls (`transport.py`).
 """
 
 import asyncio

@@ -62,6 +62,7 @@ class Processes:
                 stderr=sink,
                 pass_fds=[self._lock],
                 env=self._environment,
+                process_group=0,  # a terminal's Ctrl-C and hang-up are the service's to handle
             )
         # A death that a test ordered happens once: successors are not armed.
         self._environment.pop("LONGWATCH_DIE_AT", None)

@@ -7,7 +7,6 @@ Claims when there is room and wakes on {slot free, orders, link changed, tick}. 
 import asyncio
 from array import array
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from random import Random
 
 from app.clock import Clock
@@ -40,7 +39,6 @@ class Dispatcher:
     ) -> None:
         self.calls: set[Call] = set()
         self.ended: list[Call] = []
-        self.last_token_at: datetime | None = None
         self.claim: Callable[[int], Awaitable[list[tuple[Claim, array[int]]]]]
         self.halt: Callable[[str], None]
         self._plan = plan
@@ -159,9 +157,7 @@ class Dispatcher:
                 server_is_untried=link.is_untried,
             ),
             server_alive=alive,
-            delay_s=backoff_s(
-                call.claim.charged, self._random, first_s=self._plan.backoff_first_s
-            ),
+            delay_s=backoff_s(call.claim.charged, self._random, first_s=self._plan.backoff_first_s),
         )
         call.finished_at = self._clock.now()
         await self._after(call, link)

@@ -97,6 +97,18 @@ class Journal:
             call.saved += gain.n_tokens
         return Written(orders=orders, storage_problem=problem)
 
+    def record_last(self, ended: Sequence[Call], state: State, now: datetime) -> None:
+        """Write the last tick; what the disk does not take is put back, to be continued.
+
+        Its tokens stand in checkpoints, but for the one that closed the answer.
+        """
+        problem = self.record(ended, [], state, now).storage_problem
+        unwritten = [call for call in ended if _waits_for_disk(call)]
+        for call in unwritten:
+            call.outcome = PutBack(charged=False, reason=problem)
+        if unwritten:
+            self.record(unwritten, [], state, now)
+
     def _write_lines(self, ended: Sequence[Call]) -> None:
         fresh = [call for call in ended if _waits_for_disk(call)]
         if not fresh:

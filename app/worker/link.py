@@ -1,7 +1,7 @@
 """A worker's line to one server: may it be used now, and how much.
 
 States: *away* (it does not answer; probed with growing gaps), *trial* (one request is sent and
-judged at its first ids before the rest), *open*, *doubtful* (a connection was cut; a quick look
+judged at its first ids before the rest, unless it is silent for long), *open*, *doubtful* (a connection was cut; a quick look
 tells whether the server died). Waiting costs no sample an attempt.
 """
 
@@ -21,10 +21,6 @@ from app.sglang.client import ServerClient
 
 _LOOKS = 3
 _LOOK_GAP_S = 0.3
-# A trial that is silent for so long gets company, up to so many in all: one slow answer, or one
-# that never comes, holds back nothing (net-05), and a server that serves nobody is asked little.
-_TRIAL_PATIENCE_S = 2.0
-_MOST_TRIALS = 3
 _HEALTHY = 200
 
 
@@ -45,6 +41,7 @@ class ServerLink:
         random: Random,
         observer: Observer,
         identity: Mapping[str, object] | None,
+        trial_patience_s: float,
     ) -> None:
         self.client = client
         self.url = client.url
@@ -57,6 +54,7 @@ class ServerLink:
         self.refusal = ""
         self._shed = Shed()
         self.is_untried = True
+        self._trial_patience_s = trial_patience_s
         self._n_trials = 0
         self._tried_at_s = 0.0
         self._clock = clock
@@ -70,25 +68,25 @@ class ServerLink:
     @property
     def room(self) -> int:
         """How many more requests may be sent now."""
-        if self.state is LinkState.TRIAL:
-            return int(self._may_try())
-        if self.state is not LinkState.OPEN:
+        if self.state is LinkState.TRIAL and not self._trial_is_silent:
+            return int(self.limit > 0 and not self._n_trials)
+        if self.state not in (LinkState.TRIAL, LinkState.OPEN):
             return 0
         return max(0, self.effective_limit - self.in_flight)
 
-    def _may_try(self) -> bool:
-        if not self._n_trials:
-            return self.limit > 0
-        silent_s = self._clock.monotonic() - self._tried_at_s
-        few = self._n_trials < min(self.limit, _MOST_TRIALS)
-        return few and silent_s >= _TRIAL_PATIENCE_S
+    @property
+    def _trial_is_silent(self) -> bool:
+        """One slow answer, or one that never comes, holds back nothing for ever (net-05)."""
+        waited_s = self._clock.monotonic() - self._tried_at_s
+        return self._n_trials > 0 and waited_s >= self._trial_patience_s
 
     def took(self) -> None:
         """Note that a request goes out on this link."""
         self.in_flight += 1
         if self.is_on_trial:
+            if not self._n_trials:
+                self._tried_at_s = self._clock.monotonic()
             self._n_trials += 1
-            self._tried_at_s = self._clock.monotonic()
 
     def gave_back(self, *, was_trial: bool) -> None:
         """Note that a request has ended."""

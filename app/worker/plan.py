@@ -32,6 +32,7 @@ class WorkerPlan:
     samples_per_prompt: int = 1
     max_attempts: int = 3
     backoff_first_s: float = BACKOFF_FIRST_S
+    trial_patience_s: float = 10.0
     request_timeout_s: float | None = None
     stop_grace_s: float = 0.0
     stream_interval: int = 64

@@ -66,6 +66,7 @@ async def make_worker(
             random,
             observer,
             plan.identity,
+            plan.trial_patience_s,
         )
         for url in plan.server_urls
     ]

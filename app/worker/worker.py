@@ -69,6 +69,7 @@ class Worker:
         self._reserve = Reserve(plan.max_new_tokens)
         self._notice = ""
         self._problem = ""
+        self._last_token_at: datetime | None = None
         self._disowned = False
 
     # -- asked from outside ---------------------------------------------------------------
@@ -95,8 +96,8 @@ class Worker:
 
     async def run(self) -> None:
         """Work until there is nothing left to want of this worker."""
-        self._lengths = await self._thread(
-            samples.recent_lengths, self._ledger, self.plan.partition_id
+        self._reserve.begin(
+            await self._thread(samples.recent_lengths, self._ledger, self.plan.partition_id)
         )
         try:
             async with asyncio.TaskGroup() as group:
@@ -141,9 +142,12 @@ class Worker:
 
     async def _tick(self) -> None:
         """Record one tick; trouble with disk or ledger is a state that is tried again."""
-        self._ended += self._dispatcher.take_ended()
+        fresh = self._dispatcher.take_ended()
+        self._ended += fresh
         ended = list(self._ended)
         gains = [(call, gain) for call in self._dispatcher.calls if (gain := call.gain())]
+        if gains or any(call.whole_gain() for call in fresh):
+            self._last_token_at = self._clock.now()
         try:
             written = await self._thread(
                 self._journal.record, ended, gains, self._state(), self._clock.now()
@@ -156,9 +160,10 @@ class Worker:
             self._trouble(str(error))
             return
         self._ended = [call for call in ended if isinstance(call.outcome, Keep) and not call.line]
-        self._problem = written.storage_problem
         if written.storage_problem:
             self._trouble(written.storage_problem)
+        else:
+            self._problem = ""
         self._reserve.learn(call for call in ended if call not in self._ended)
         self._obey(written.orders)
         tokens = sum(gain.n_tokens for _, gain in gains)
@@ -171,7 +176,7 @@ class Worker:
         )
 
     def _trouble(self, reason: str) -> None:
-        if self._problem != reason:
+        if not self._problem:  # told once, not each time that the free space in its words differs
             self._observer(SettleDelayed(reason=reason, n_waiting=len(self._ended)))
         self._problem = reason
         self._dispatcher.hold_back(on=True)
@@ -229,7 +234,7 @@ class Worker:
             notice=self._notice,
             in_flight=len(self._dispatcher.calls),
             reserved_tokens=self._reserved_tokens(),
-            last_token_at=self._dispatcher.last_token_at,
+            last_token_at=self._last_token_at,
             waiting_since=since,
         )
 
@@ -259,7 +264,7 @@ class Worker:
     def _settle_rest(self, now: datetime) -> None:
         try:
             if not self._disowned:
-                self._journal.record(self._ended, [], self._state(), now)
+                self._journal.record_last(self._ended, self._state(), now)
                 workers.deregister(
                     self._ledger, self.plan.worker_id, self.halt_reason or self.exit_reason, now
                 )

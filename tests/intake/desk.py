@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from sqlalchemy import text as sql
 
 from app.clock import SystemClock
 from app.core.spec import ClassSpec, PartitionSpec, RunSpec
@@ -27,7 +28,6 @@ from app.sglang.client import ServerClient
 from app.simulator.server import SimulatorThread
 from app.submission import submit
 from app.tokenizing import TokenizeOrder, TokenizeServers, tokenize_partition
-from sqlalchemy import text as sql
 
 INPUTS = Path(__file__).parent.parent / "inputs"
 
@@ -50,8 +50,8 @@ class Desk:
         self.home = self.folder / "home"
         self.prompts = self.folder / "prompts"
         self.output = self.folder / "output"
-        self.home.mkdir()
-        self.prompts.mkdir()
+        self.home.mkdir(exist_ok=True)
+        self.prompts.mkdir(exist_ok=True)
         self.clock = SystemClock()
         self.settings = Settings(home=self.home)
         self.ledger_path = self.home / "ledger.db"
@@ -92,9 +92,7 @@ class Desk:
         given = self.settings.model_copy(update=settings)
         return await preflight(self.spec, given, self.clock, self.said.append)
 
-    async def submit(
-        self, *, accept_changes: bool = False, home: Path | None = None
-    ) -> RunView:
+    async def submit(self, *, accept_changes: bool = False, home: Path | None = None) -> RunView:
         report = await self.check()
         assert report.errors == ()
         return await self.submit_checked(report, accept_changes=accept_changes, home=home)
@@ -127,9 +125,7 @@ class Desk:
                 partition=partition, spec=self.spec, token_path=self.tokens_at(partition)
             )
             servers = TokenizeServers([client], self.clock, self.events.append)
-            await tokenize_partition(
-                self.ledger, order, servers, self.clock, self.events.append
-            )
+            await tokenize_partition(self.ledger, order, servers, self.clock, self.events.append)
         done = self.partition(name)
         assert recount(self.ledger, done.id) == []
         return done

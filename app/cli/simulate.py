@@ -1,9 +1,8 @@
-"""`simulate` and the hidden `worker`: the processes that other commands start."""
+"""`simulate`: a server that speaks SGLang's protocol, as a process of its own."""
 
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import signal
 from collections.abc import Callable
@@ -12,15 +11,10 @@ from typing import Annotated
 import typer
 import uvloop
 
-from app.cli.options import EXIT_ERROR, EXIT_OK, HomeOption, epilog
+from app.cli.options import EXIT_ERROR, EXIT_OK, epilog
 from app.cli.voice import say
-from app.core.types import WorkerId
 from app.errors import LongwatchError
-from app.events import log_event
-from app.ledger import runs, workers
-from app.ledger.db import Ledger
-from app.logs import configure_logging
-from app.settings import PREFIX, Settings, load_settings
+from app.settings import PREFIX
 from app.simulator.answers import LengthModel
 from app.simulator.server import serve as serve_simulator
 from app.simulator.settings import SimulatorSettings
@@ -28,10 +22,9 @@ from app.simulator.settings import SimulatorSettings
 _DEFAULTS = SimulatorSettings()
 
 
-def add_machinery(application: typer.Typer) -> None:
-    """Register the commands of this module."""
+def add_commands(application: typer.Typer) -> None:
+    """Register the command of this module."""
     application.command(epilog=epilog("longwatch simulate --port 30000 --time-factor 20"))(simulate)
-    application.command(hidden=True)(worker)
 
 
 def _twin(name: str, about: str) -> typer.models.OptionInfo:
@@ -110,32 +103,3 @@ def _announcer(settings: SimulatorSettings) -> Callable[[str], None]:
         say(json.dumps({"url": url, "time_factor": settings.time_factor}))
 
     return announce
-
-
-def worker(
-    worker_id: Annotated[int, typer.Option("--worker-id", envvar=f"{PREFIX}WORKER_ID")],
-    home: HomeOption = None,
-) -> int:
-    """Run one registered worker: started by the service, never by hand."""
-    from app.worker.process import main  # noqa: PLC0415 - other commands need not load it
-
-    settings = load_settings(home=home)
-    configure_logging(
-        settings.home / "logs" / f"{_log_name(settings, WorkerId(worker_id))}.log",
-        settings.log_cap_mb,
-        logging.INFO,
-    )
-    return main(settings, worker_id, log_event)
-
-
-def _log_name(settings: Settings, worker_id: WorkerId) -> str:
-    """Return a name that the partition's next worker shares, so that files do not pile up."""
-    ledger = Ledger(settings.home / "ledger.db")
-    try:
-        partition_id = workers.get_worker(ledger, worker_id).partition_id
-        partition = runs.get_partition(ledger, partition_id)
-    except LongwatchError:
-        return "worker"
-    finally:
-        ledger.close()
-    return f"worker-{partition.run_id}-{partition.name}"

@@ -1,0 +1,51 @@
+"""The hidden `worker`: one worker process, started by the service and never by hand.
+
+Loads little: eight of them start at once, beside a service that waits for them.
+"""
+
+import logging
+from typing import Annotated
+
+import typer
+
+from app.cli.options import HomeOption
+from app.core.types import WorkerId
+from app.errors import LongwatchError
+from app.events import log_event
+from app.ledger import runs, workers
+from app.ledger.db import Ledger
+from app.logs import configure_logging
+from app.settings import PREFIX, Settings, load_settings
+from app.worker.process import main
+
+
+def add_commands(application: typer.Typer) -> None:
+    """Register the command of this module."""
+    application.command(hidden=True)(worker)
+
+
+def worker(
+    worker_id: Annotated[int, typer.Option("--worker-id", envvar=f"{PREFIX}WORKER_ID")],
+    home: HomeOption = None,
+) -> int:
+    """Run one registered worker: started by the service, never by hand."""
+    settings = load_settings(home=home)
+    configure_logging(
+        settings.home / "logs" / f"{_log_name(settings, WorkerId(worker_id))}.log",
+        settings.log_cap_mb,
+        logging.INFO,
+    )
+    return main(settings, worker_id, log_event)
+
+
+def _log_name(settings: Settings, worker_id: WorkerId) -> str:
+    """Return a name that the partition's next worker shares, so that files do not pile up."""
+    ledger = Ledger(settings.home / "ledger.db")
+    try:
+        partition_id = workers.get_worker(ledger, worker_id).partition_id
+        partition = runs.get_partition(ledger, partition_id)
+    except LongwatchError:
+        return "worker"
+    finally:
+        ledger.close()
+    return f"worker-{partition.run_id}-{partition.name}"
