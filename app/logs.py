@@ -107,7 +107,8 @@ class FoldingHandler(RotatingFileHandler):
             self._kinds.clear()
         finally:
             self.release()
-        super().close()
+        with suppress(OSError):  # what a full disk did not take is lost, and that is all
+            super().close()
 
 
 class LineFormatter(logging.Formatter):

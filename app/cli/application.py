@@ -79,6 +79,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _usage(error: Exception) -> str:
     context = getattr(error, "ctx", None)
-    told = getattr(error, "format_message", error.__str__)()
+    told = getattr(error, "format_message", error.__str__)().rstrip(".")
     path = getattr(context, "command_path", "longwatch")
-    return f"{told.rstrip('.')}. See {path} --help"
+    return f"{told}{'' if told.endswith('?') else '.'} See {path} --help"

@@ -6,7 +6,8 @@ Invariant: an order goes one of the two ways, never both.
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,29 +72,34 @@ def _error_of(value: object, status: int, address: str) -> LongwatchError:
     return LongwatchError(str(told.get("message")), hint=str(told.get("hint", "")))
 
 
-def living_api(settings: Settings) -> Api | None:
-    """Return the API of the service that lives on the home, None if none does."""
-    home = settings.home
-    holder = lock.living_service(home)
-    for _ in range(_ADDRESS_TRIES):
-        if holder is None:
-            return None
-        if holder.address:
-            break
-        threading.Event().wait(_ADDRESS_EVERY_S)  # it is just starting
-        holder = lock.living_service(home)
-    else:
-        raise ConflictError(f"the service on {home} has not said yet where it listens")
+@contextmanager
+def living_api(settings: Settings) -> Iterator[Api | None]:
+    """Open the API of the service that lives on the home; None if none does."""
+    holder = _living_service(settings.home)
+    if holder is None:
+        yield None
+        return
     given = settings.token.get_secret_value() if settings.token else None
-    client = httpx.Client(
+    with httpx.Client(
         base_url=holder.address,
         headers={
-            "authorization": f"Bearer {given or read_token(home) or ''}",
+            "authorization": f"Bearer {given or read_token(settings.home) or ''}",
             "user-agent": CLI_AGENT,
         },
         trust_env=False,
-    )
-    return Api(client, holder.address)
+    ) as client:
+        yield Api(client, holder.address)
+
+
+def _living_service(home: Path) -> lock.Holder | None:
+    """Return who lives on the home, once it has said where it listens."""
+    holder = lock.living_service(home)
+    for _ in range(_ADDRESS_TRIES):
+        if holder is None or holder.address:
+            return holder
+        threading.Event().wait(_ADDRESS_EVERY_S)  # it is just starting
+        holder = lock.living_service(home)
+    raise ConflictError(f"the service on {home} has not said yet where it listens")
 
 
 def open_ledger(home: Path) -> Ledger:
@@ -148,14 +154,13 @@ def give_order(
     try:
         run, rest = meant(ledger, words)
         order = make_order(rest)
-        api = living_api(settings)
-        if api is None:
-            return _directly(ledger, run, order, clock)
+        with living_api(settings) as api:
+            if api is None:
+                return _directly(ledger, run, order, clock)
+            verb = next(name for name, kind in VERBS.items() if isinstance(order, kind))
+            answer = api.post(f"/runs/{run.id}/{verb}", json.loads(order.model_dump_json()))
     finally:
         ledger.close()
-    verb = next(name for name, kind in VERBS.items() if isinstance(order, kind))
-    body = json.loads(order.model_dump_json())
-    answer = api.post(f"/runs/{run.id}/{verb}", body)
     return Given(sentence=str(answer["sentence"]), by_service=True)
 
 

@@ -127,15 +127,15 @@ def run(
     Killed and started again with the same words, it goes on with the same run.
     """
     settings = load_settings(home=home, host=host, port=port)
-    spec = _spec(context, spec_path)
+    spec = asked_spec(context, spec_path)
     return run_spec(settings, spec, accept_changes=accept_changes)
 
 
 def run_spec(settings: Settings, spec: RunSpec, *, accept_changes: bool) -> int:
     """Run a spec to its end, here or by the living service."""
-    api = living_api(settings)
-    if api is not None:
-        return run_by_service(api, spec, accept_changes=accept_changes)
+    with living_api(settings) as api:
+        if api is not None:
+            return run_by_service(api, spec, accept_changes=accept_changes)
     return run_foreground(settings, spec, accept_changes=accept_changes)
 
 
@@ -145,7 +145,8 @@ def serve(home: HomeOption = None, host: HostOption = None, port: PortOption = N
     return run_foreground(settings, None, accept_changes=False)
 
 
-def _spec(context: typer.Context, spec_path: Path | None) -> RunSpec:
+def asked_spec(context: typer.Context, spec_path: Path | None) -> RunSpec:
+    """Return the spec of the file, or of the flags; flags beside a file are refused."""
     given = {
         key: value
         for key, value in context.params.items()

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvloop
@@ -27,15 +27,17 @@ def add_commands(application: typer.Typer) -> None:
     application.command(epilog=epilog("longwatch simulate --port 30000 --time-factor 20"))(simulate)
 
 
-def _twin(name: str, about: str) -> typer.models.OptionInfo:
+def _twin(name: str, about: str, **bounds: Any) -> typer.models.OptionInfo:
     # not LONGWATCH_PORT and the like: those are the service's
     variable = f"{PREFIX}SIMULATE_{name.upper().replace('-', '_')}"
-    option: typer.models.OptionInfo = typer.Option(f"--{name}", envvar=variable, help=about)
+    option: typer.models.OptionInfo = typer.Option(
+        f"--{name}", envvar=variable, help=about, **bounds
+    )
     return option
 
 
 def simulate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
-    port: Annotated[int, _twin("port", "Port, 0 for a free one.")] = 30_000,
+    port: Annotated[int, _twin("port", "Port, 0 for a free one.", min=0, max=65_535)] = 30_000,
     host: Annotated[str, _twin("host", "Address to listen on.")] = "127.0.0.1",
     time_factor: Annotated[
         float, _twin("time-factor", "How many times as fast as a real server.")

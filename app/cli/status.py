@@ -78,15 +78,16 @@ def _tell_list(known: list[RunView], *, as_json: bool) -> None:
 
 
 def _tell_run(ledger: Ledger, settings: Settings, run: RunView, *, as_json: bool) -> None:
-    api = living_api(settings)
-    figures = _figures(ledger, settings, run, api)
+    with living_api(settings) as api:
+        figures = _figures(ledger, settings, run, api)
+        address = api.address if api else None
     if as_json:
-        service = {"address": api.address} if api else None
+        service = {"address": address} if address else None
         say(json.dumps({**to_json(figures), "service": service}))
         return
     for line in summary(figures):
         say(line)
-    say(f"Service: {api.address}" if api else "No service runs on this home.")
+    say(f"Service: {address}" if address else "No service runs on this home.")
 
 
 def _figures(ledger: Ledger, settings: Settings, run: RunView, api: Api | None) -> RunFigures:

@@ -10,7 +10,7 @@ import typer
 
 from app.cli.options import HomeOption
 from app.core.types import WorkerId
-from app.errors import LongwatchError
+from app.errors import LongwatchError, NotFoundError
 from app.events import log_event
 from app.ledger import runs, workers
 from app.ledger.db import Ledger
@@ -26,16 +26,19 @@ def add_commands(application: typer.Typer) -> None:
 
 def worker(
     worker_id: Annotated[int, typer.Option("--worker-id", envvar=f"{PREFIX}WORKER_ID")],
+    parent_pid: Annotated[int, typer.Option("--parent-pid", envvar=f"{PREFIX}PARENT_PID")],
     home: HomeOption = None,
 ) -> int:
     """Run one registered worker: started by the service, never by hand."""
     settings = load_settings(home=home)
+    if not (settings.home / "ledger.db").exists():
+        raise NotFoundError(f"there is no ledger in {settings.home.absolute()}")
     configure_logging(
         settings.home / "logs" / f"{_log_name(settings, WorkerId(worker_id))}.log",
         settings.log_cap_mb,
         logging.INFO,
     )
-    return main(settings, worker_id, log_event)
+    return main(settings, worker_id, parent_pid, log_event)
 
 
 def _log_name(settings: Settings, worker_id: WorkerId) -> str:

@@ -49,7 +49,7 @@ def outlook(partition: PartitionView, known: Known | None, speed: Speed) -> Outl
     elif partition.intake == "scanning":
         left = Unknown(why="reading the prompts")
     elif known is None:
-        left = Unknown(why="no service runs on this home, nothing is measured")
+        left = Unknown(why="not measured, no service runs")
     else:
         left = remaining_tokens(_left(partition, known), known.lengths)
     return Outlook(partition=partition, left=left, speed=speed, known=known)

@@ -126,7 +126,7 @@ def probe_file(path: Path) -> list[str]:
         return [f"{path} belongs to the user {owner}; move it away or run as that user"]
     # Asked, not opened: closing any descriptor of a file drops all POSIX locks that this process
     # has on it, and with the ledger's go its protection against being checkpointed away.
-    if not os.access(path, os.W_OK):
+    if not os.access(path, os.W_OK, effective_ids=True):
         mode = f"{facts.st_mode & 0o777:04o}"
         return [f"{path} has mode {mode}, the right to write is missing; chmod u+w it"]
     return []

@@ -21,7 +21,11 @@ def parse_json(body: bytes) -> object:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
+        pass
+    try:
         return json.loads(body)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def error_in(content: dict[str, object]) -> AttemptEnd | None:

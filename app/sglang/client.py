@@ -137,8 +137,8 @@ class ServerClient:
             return None
         ranks = [load for load in loads if isinstance(load, dict)]
         return (
-            sum(int(load.get("num_running_reqs", 0)) for load in ranks),
-            sum(int(load.get("num_waiting_reqs", 0)) for load in ranks),
+            sum(int(load.get("num_running_reqs") or 0) for load in ranks),
+            sum(int(load.get("num_waiting_reqs") or 0) for load in ranks),
         )
 
     async def tokenize(self, body: Mapping[str, object]) -> list[int]:

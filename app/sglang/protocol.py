@@ -116,10 +116,16 @@ def generate_body(
 def without_secrets(arguments: Mapping[str, object]) -> dict[str, object]:
     """Return a server's arguments without keys and passwords, which it reports in clear."""
     return {
-        key: value
+        key: _inner_without_secrets(value)
         for key, value in arguments.items()
         if not any(word in key.lower() for word in _SECRET_WORDS)
     }
+
+
+def _inner_without_secrets(value: object) -> object:
+    if isinstance(value, dict):
+        return without_secrets(value)
+    return [_inner_without_secrets(each) for each in value] if isinstance(value, list) else value
 
 
 def facts_from(

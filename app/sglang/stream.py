@@ -42,6 +42,7 @@ class Answer:
     _text: str = ""
     _text_parts: list[str] = field(default_factory=list)
     _buffer: bytes = b""
+    _has_uncounted: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -59,6 +60,8 @@ class Answer:
 
     def feed(self, chunk: bytes) -> bool:
         """Take bytes as they arrive, split or joined anywhere; return whether it is over."""
+        if self.is_over:
+            return True
         if (
             not self._buffer
             and chunk.startswith(b"data: {")
@@ -157,11 +160,14 @@ class Answer:
                 self.broken = NO_IDS
             return
         if not isinstance(n, int):
-            # Ids that no count vouches for are not ids yet; a final event must have its count.
-            if finish is not None and not is_abort:
-                n = len(self.ids) + len(ids) if self.ids else len(ids)
-            else:
+            if finish is None or is_abort:
+                # Ids that no count vouches for are not ids yet.
+                self._has_uncounted = self._has_uncounted or bool(ids)
                 return
+            if self.ids or self._has_uncounted:
+                self.broken = "the final event does not say how many tokens the answer has"
+                return
+            n = len(ids)  # it is the only one, so it holds the whole answer
         self._accumulate(ids, n, is_abort=is_abort)
 
     def _accumulate(self, ids: list[object], n: int, *, is_abort: bool) -> None:

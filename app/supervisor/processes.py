@@ -52,6 +52,7 @@ class Processes:
         """Start the worker's process; return its pid."""
         command = [sys.executable, "-m", "app", "worker"]
         command += ["--home", str(self._home), "--worker-id", str(worker_id)]
+        command += ["--parent-pid", str(os.getpid())]
         output = self._home / "logs" / "workers.out"
         output.parent.mkdir(parents=True, exist_ok=True)
         with output.open("ab") as sink:

@@ -41,6 +41,7 @@ class Dispatcher:
         self.ended: list[Call] = []
         self.claim: Callable[[int], Awaitable[list[tuple[Claim, array[int]]]]]
         self.halt: Callable[[str], None]
+        self.hurry: Callable[[], None]
         self._plan = plan
         self._links = links
         self._clock = clock
@@ -96,13 +97,18 @@ class Dispatcher:
             self._observer(Claimed(n=len(claimed), n_continued=continued))
 
     def _call(self, link: ServerLink, claim: Claim, prompt: "array[int]") -> Call:
+        def first_ids() -> None:
+            link.passed_trial()
+            if claim.alone:
+                self.hurry()  # others wait for the tick that says so
+
         return Call(
             claim=claim,
             prompt=prompt,
             server=link.url,
             gen_id=self._plan.gen_id,
             started_at=self._clock.now(),
-            answer=Answer(text_is_delta=link.facts.incremental, on_first_ids=link.passed_trial),
+            answer=Answer(text_is_delta=link.facts.incremental, on_first_ids=first_ids),
             is_trial=link.is_on_trial,
         )
 

@@ -1,8 +1,9 @@
 """A worker's line to one server: may it be used now, and how much.
 
 States: *away* (it does not answer; probed with growing gaps), *trial* (one request is sent and
-judged at its first ids before the rest, unless it is silent for long), *open*, *doubtful* (a connection was cut; a quick look
-tells whether the server died). Waiting costs no sample an attempt.
+judged at its first ids before the rest, unless it is silent for long), *open*, *doubtful* (a
+connection was cut; a quick look tells whether the server died). Waiting costs no sample an
+attempt.
 """
 
 import asyncio

@@ -28,11 +28,13 @@ EXIT_OK = 0
 EXIT_HALTED = 3
 
 
-def main(settings: Settings, worker_id: int, observer: Observer) -> int:
-    """Run the registered worker to its end; return the process's exit code."""
+def main(settings: Settings, worker_id: int, parent: int, observer: Observer) -> int:
+    """Run the registered worker to its end; return the process's exit code.
+
+    `parent` is the service's pid, as it said itself: asked for here it might be dead already.
+    """
     if settings.die_at:
         arm(settings.die_at)
-    parent = os.getppid()
     ledger = Ledger(settings.home / "ledger.db")
     plan = load_plan(ledger, WorkerId(worker_id), settings)
     try:

@@ -61,6 +61,7 @@ class Worker:
         self._dispatcher = Dispatcher(plan, links, clock, random, observer)
         self._dispatcher.claim = self._claim
         self._dispatcher.halt = self.halt
+        self._dispatcher.hurry = self.hurry
         self._ended: list[Call] = []
         self._orders = Orders(desired="work", shares={})
         self._hurry = asyncio.Event()

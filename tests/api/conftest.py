@@ -9,6 +9,7 @@ import pytest
 
 from app.api import create_app
 from app.clock import SystemClock
+from app.controls import find_run, stop
 from app.core.spec import RunSpec
 from app.core.types import RunId
 from app.core.views import RunView
@@ -43,6 +44,15 @@ class Door:
 
     def poke(self) -> None:
         self.n_pokes += 1
+
+    def home_runs(self) -> list[RunView]:
+        return runs.list_runs(self.home.ledger)
+
+    def stop_run(self, name: str) -> None:
+        """Stop a run to the end, as the supervisor would."""
+        now = self.home.clock.now()
+        run = find_run(self.home.ledger, name)
+        stop(self.home.ledger, run, who="operator", now=now, service_lives=False)
 
     def figures(self, run_id: RunId) -> RunFigures:
         run = runs.get_run(self.home.ledger, run_id)

@@ -32,9 +32,7 @@ BY_DESIGN = {
 _MARKS = {"<think>": THINK_OPEN_ID, "</think>": THINK_CLOSE_ID}
 
 
-def stage_of(
-    folder: Path, simulator: SimulatorThread, rows: list[str], **config: object
-) -> Stage:
+def stage_of(folder: Path, simulator: SimulatorThread, rows: list[str], **config: object) -> Stage:
     """Return a stage with these rows under the settings of a case."""
     for_stage: dict[str, object] = {}
     for_plan: dict[str, object] = {"backoff_first_s": BACKOFF_FIRST_S}

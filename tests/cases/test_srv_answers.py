@@ -14,13 +14,13 @@ async def test_srv_09_chunks_are_cumulative_on_one_server_and_increments_on_anot
 ) -> None:
     stop = {"completion_tokens": 3, "finish_reason": {"type": "stop"}}
     counts = [{"completion_tokens": 1}, {"completion_tokens": 2}, stop]
-    cumulative, parts = [[87], [87, 88], [87, 88, 2]], [[87], [88], [2]]
-    simulator.script(
-        {
-            mark: [{"sse": [{"output_ids": ids, "meta_info": m} for ids, m in zip(all_ids, counts)]}]
-            for mark, all_ids in (("@@cum", cumulative), ("@@inc", parts))
-        }
-    )
+
+    def events(*chunks: list[int]) -> list[dict[str, object]]:
+        both = zip(chunks, counts, strict=True)
+        return [{"sse": [{"output_ids": ids, "meta_info": meta} for ids, meta in both]}]
+
+    cumulative, parts = events([87], [87, 88], [87, 88, 2]), events([87], [88], [2])
+    simulator.script({"@@cum": cumulative, "@@inc": parts})
     stage = stage_of(tmp_path, simulator, ["c1 @@cum", "c2 @@inc"])
 
     await stage.work()

@@ -9,7 +9,6 @@ from app.simulator.server import SimulatorThread
 from tests.cases.settings import calls, stage_of
 from tests.waiting import come_back, cutting_port, die
 
-
 DOWN_S = 2.0
 
 

@@ -1,5 +1,6 @@
 """From scanned samples to ids in the token file: kinds of prompts, lengths, replicas."""
 
+import asyncio
 import resource
 import subprocess
 import sys
@@ -111,7 +112,8 @@ async def test_inp_12_a_line_of_20_mb_is_rejected_with_its_token_count(
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
 
-    done = subprocess.run(
+    done = await asyncio.to_thread(
+        subprocess.run,
         [sys.executable, "-c", program, str(tmp_path), desk.simulator.url],
         capture_output=True,
         text=True,

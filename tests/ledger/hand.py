@@ -31,6 +31,7 @@ from app.core.types import (
 from app.ledger import claims, settle, shards, workers
 from app.ledger.claims import Wish
 from app.ledger.db import Ledger
+from app.ledger.repairs import Adopted
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 GEN = "gen-one"
@@ -39,6 +40,20 @@ URL = "http://127.0.0.1:1"
 
 def numbers(n: int, start: int = 1) -> list[int]:
     return list(range(start, start + n))
+
+
+def adopted_line(claim: Claim, line: Line, state: SampleState) -> Adopted:
+    """Return the line as recovery finds it, when its settle was never recorded."""
+    return Adopted(
+        sample_id=claim.sample_id,
+        shard_id=line.shard_id,
+        offset=line.offset,
+        n_bytes=line.n_bytes,
+        output_tokens=line.output_tokens,
+        state=state,
+        finish_reason="stop",
+        flags=None,
+    )
 
 
 @dataclass

@@ -7,7 +7,7 @@ from app.core.types import Claim, PartitionId, ShardId
 from app.ledger import repairs, samples, workers
 from app.ledger.activity import Deed
 from app.ledger.repairs import Adopted
-from tests.ledger.hand import NOW, Hand, numbers
+from tests.ledger.hand import NOW, Hand, adopted_line, numbers
 from tests.ledger.scene import Part, Scene
 
 
@@ -60,18 +60,8 @@ def test_worker_ids_are_never_used_twice(scene: Scene) -> None:
     assert scene.hand(partition_id).worker_id > first
 
 
-def adopted(claim: Claim, hand: Hand, n: int, state: SampleState = SampleState.OK) -> Adopted:
-    line = hand.line(n)
-    return Adopted(
-        sample_id=claim.sample_id,
-        shard_id=line.shard_id,
-        offset=line.offset,
-        n_bytes=line.n_bytes,
-        output_tokens=n,
-        state=state,
-        finish_reason="stop",
-        flags=None,
-    )
+def adopted(claim: Claim, hand: Hand, n: int) -> Adopted:
+    return adopted_line(claim, hand.line(n), SampleState.OK)
 
 
 def test_an_adopted_line_ends_its_running_sample(scene: Scene) -> None:

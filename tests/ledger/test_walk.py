@@ -16,8 +16,7 @@ from app.core.states import KEPT, RETRYABLE, SampleState
 from app.core.types import Claim, Keep, PartitionId, PutBack, SampleId, Tokens
 from app.ledger import repairs, samples, workers
 from app.ledger.activity import Deed
-from app.ledger.repairs import Adopted
-from tests.ledger.hand import NOW, Hand
+from tests.ledger.hand import NOW, Hand, adopted_line
 from tests.ledger.scene import Part, Scene
 
 N_SAMPLES = 25
@@ -138,10 +137,7 @@ class Walk:
         first, second, third = self.random.sample(running, 3)
         gained, made = self.fresh() or [1], self.fresh() or [2]
         gain = self.hand.gained(first, gained)
-        entries = (
-            self.hand.settled(second, OK, made),
-            self.hand.settled(third, BACK),
-        )
+        entries = (self.hand.settled(second, OK, made), self.hand.settled(third, BACK))
         self.hand.made[first.sample_id].extend(gained)
         self.hand.forget(second)
         self.hand.forget(third)
@@ -198,16 +194,7 @@ class Walk:
             return False
         n_tokens = len(self.hand.made[claim.sample_id]) + len(fresh)
         line = self.hand.line(n_tokens)
-        adopted = Adopted(
-            sample_id=claim.sample_id,
-            shard_id=line.shard_id,
-            offset=line.offset,
-            n_bytes=line.n_bytes,
-            output_tokens=n_tokens,
-            state=SampleState.TRUNCATED,
-            finish_reason="length",
-            flags=None,
-        )
+        adopted = adopted_line(claim, line, SampleState.TRUNCATED)
         committed = (line.shard_id, self.hand.shard_bytes, 1)
         repairs.adopt(self.scene.ledger, self.partition_id, [adopted], committed)
         self._received(claim, fresh)

@@ -26,9 +26,7 @@ def in_flight_when_sent(simulator: SimulatorThread, since: float) -> list[int]:
     moves += [(entry.ended_at, -1) for entry in log if entry.ended_at is not None]
     moves.sort()
     levels = accumulate(step for _, step in moves)
-    return [
-        n for (at, step), n in zip(moves, levels, strict=True) if step == 1 and at > since
-    ]
+    return [n for (at, step), n in zip(moves, levels, strict=True) if step == 1 and at > since]
 
 
 async def test_concurrency_goes_from_150_to_20_to_300_without_a_killed_request(

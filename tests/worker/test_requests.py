@@ -150,9 +150,7 @@ async def test_a_continuation_asks_for_what_is_missing(
 ) -> None:
     simulator.set(time_factor=20)
     sampling = {"temperature": 0.0, "min_new_tokens": 500}
-    stage = Stage(
-        tmp_path, simulator.url, max_new_tokens=900, plan_changes={"sampling": sampling}
-    )
+    stage = Stage(tmp_path, simulator.url, max_new_tokens=900, plan_changes={"sampling": sampling})
     stage.fill(random_texts(2, seed=7, mark="@@len=800"))
     await paused_half_way(stage, 400)
     held = {row["id"]: row["held_tokens"] for row in stage.rows().values()}

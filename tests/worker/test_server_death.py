@@ -15,6 +15,13 @@ from tests.worker.oracle import assert_true_answers, twice_made_tokens
 STREAM_INTERVAL_TOKENS = 64
 
 
+async def die_and_come_back(simulator: SimulatorThread, shift: Shift) -> None:
+    seen = len(shift.heard(ServerLost))
+    await die(simulator)
+    await shift.until(lambda: len(shift.heard(ServerLost)) > seen, "the loss of the server")
+    await come_back(simulator)
+
+
 async def test_answers_cut_by_a_dead_server_are_continued_by_its_successor(
     tmp_path: Path,
 ) -> None:
@@ -24,16 +31,10 @@ async def test_answers_cut_by_a_dead_server_are_continued_by_its_successor(
         stats = simulator.stats
 
         async with stage.shift() as shift:
-            for share in (1, 2):
-                await shift.until(
-                    lambda share=share: stats.delivered_tokens >= share * 16_000, "tokens"
-                )
-                n_lost = len(shift.heard(ServerLost))
-                await die(simulator)
-                await shift.until(
-                    lambda n=n_lost: len(shift.heard(ServerLost)) > n, "the loss of the server"
-                )
-                await come_back(simulator)
+            await shift.until(lambda: stats.delivered_tokens >= 16_000, "tokens")
+            await die_and_come_back(simulator, shift)
+            await shift.until(lambda: stats.delivered_tokens >= 32_000, "more tokens")
+            await die_and_come_back(simulator, shift)
             await shift.until(lambda: stage.partition().is_over, "the end")
 
         assert len(shift.heard(ServerBack)) == 3

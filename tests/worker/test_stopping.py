@@ -1,9 +1,11 @@
 """Pause, stop, drain and grace: what runs is checkpointed, ended on the server, and continued."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from app.core.views import PartitionView
 from app.events import Ticked
 from app.ledger import workers
 from app.simulator.server import SimulatorThread
@@ -129,6 +131,10 @@ async def test_a_second_leave_skips_the_grace_time(
     stage.assert_consistent()
 
 
+def received(tokens: int) -> Callable[[PartitionView], bool]:
+    return lambda view: view.tokens.received >= tokens or view.is_over
+
+
 @pytest.mark.parametrize("incremental", [False, True], ids=["cumulative", "incremental"])
 async def test_answers_paused_again_and_again_are_still_the_models(
     tmp_path: Path, incremental: bool
@@ -137,8 +143,7 @@ async def test_answers_paused_again_and_again_are_still_the_models(
         stage = Stage(tmp_path, simulator.url, concurrency=8, max_new_tokens=1_500)
         stage.fill(random_texts(12, seed=2, mark="@@mean=900"))
         for share in (1, 2, 3):
-            goal = share * 1_500
-            await stage.work(lambda view, goal=goal: view.tokens.received >= goal or view.is_over)
+            await stage.work(received(share * 1_500))
             stage.assert_consistent()
         await stage.work()
 

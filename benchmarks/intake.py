@@ -1,0 +1,121 @@
+"""What scanning 100,000 prompts costs, beside a bare loop that parses and inserts as many rows.
+
+Run: `python -m benchmarks.intake [ROWS]`. Prints processor seconds of both, and their ratio; the
+aim is at most 2.
+"""
+
+import json
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from app.clock import SystemClock
+from app.core.spec import ClassSpec, RunSpec
+from app.intake import scan_partition
+from app.ledger import runs
+from app.ledger.db import Ledger
+from app.ledger.migrate import upgrade
+from app.ledger.runs import NewPartition, NewRun
+
+ROUNDS = 5
+BATCH = 5_000
+
+
+def write_prompts(path: Path, n: int) -> None:
+    words = "the quick brown fox jumps over the lazy dog and says something of some length "
+    with path.open("wb") as file:
+        for number in range(n):
+            content = f"Task {number}: {words * (1 + number % 12)}"
+            row = {"id": f"row-{number}", "messages": [{"role": "user", "content": content}]}
+            file.write(orjson.dumps(row) + b"\n")
+
+
+def bare(folder: Path, prompts: Path) -> float:
+    """Parse and insert, with the columns and indexes that the ledger's own table has."""
+    path = folder / "bare.db"
+    path.unlink(missing_ok=True)
+    upgrade(path)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    insert = (
+        "INSERT INTO sample (partition_id, position, record_index, replica, key, state,"
+        " prompt_sha256, sampling_json, reason, max_new_tokens, attempt, charged, server_deaths,"
+        " alone, rid_salt, not_before_at_ms, held_tokens, output_tokens)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0)"
+    )
+    digest = "0" * 64
+    began = time.process_time()
+    rows: list[tuple[object, ...]] = []
+    with prompts.open("rb") as file:
+        for index, line in enumerate(file):
+            record = orjson.loads(line)
+            rows.append((1, index, index, 0, record["id"], "pending", digest, None, None, None))
+            if len(rows) == BATCH:
+                insert_all(connection, insert, rows)
+                rows = []
+    insert_all(connection, insert, rows)
+    spent = time.process_time() - began
+    connection.close()
+    return spent
+
+
+def insert_all(connection: sqlite3.Connection, insert: str, rows: list[tuple[object, ...]]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany(insert, rows)
+    connection.execute("COMMIT")
+
+
+def ours(folder: Path, prompts: Path) -> float:
+    path = folder / "ours.db"
+    path.unlink(missing_ok=True)
+    upgrade(path)
+    ledger = Ledger(path)
+    run = NewRun(
+        name="r", spec_json="{}", output_dir="-", token_budget=None, fingerprint_json="{}",
+        gen_id="g",
+    )  # fmt: skip
+    one = NewPartition(
+        name="p", class_name="c", prompts_path=str(prompts), max_new_tokens=1,
+        own_concurrency=None, token_budget=None, goal_samples=None,
+    )  # fmt: skip
+    run_id = runs.create_run(ledger, run, [one], SystemClock().now())
+    (partition,) = runs.partitions_of(ledger, run_id)
+    spec = RunSpec(
+        name="r", server_urls=(), prompts_dir="-", output_dir="-",
+        classes={"c": ClassSpec(concurrency=1, max_new_tokens=1)},
+    )  # fmt: skip
+    began = time.process_time()
+    scan_partition(ledger, partition, spec, lambda _: None)
+    spent = time.process_time() - began
+    ledger.close()
+    return spent
+
+
+def best(measure: Callable[[Path, Path], float], folder: Path, prompts: Path) -> float:
+    return min(measure(folder, prompts) for _ in range(ROUNDS))
+
+
+def main() -> None:
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prompts = folder / "prompts.jsonl"
+        write_prompts(prompts, n)
+        bare_s, ours_s = best(bare, folder, prompts), best(ours, folder, prompts)
+    result = {
+        "rows": n,
+        "bare_cpu_s": round(bare_s, 3),
+        "intake_cpu_s": round(ours_s, 3),
+        "ratio": round(ours_s / bare_s, 2),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
