@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Self
 
 import uvicorn
@@ -29,16 +28,14 @@ from app.core.views import RunView
 from app.errors import InputError, LongwatchError
 from app.events import Event, Observer, ServiceTrouble
 from app.figures import RunFigures, Speedometer, collect
-from app.files.sealed import read_manifest
-from app.ledger import runs, workers
+from app.ledger import runs
 from app.ledger.db import Ledger
 from app.ledger.lock import HomeLock, acquire
 from app.ledger.migrate import upgrade
 from app.preflight import preflight
-from app.recovery import bury_worker, check_files
-from app.sealing import remove_leftovers
+from app.reopening import reopen
 from app.settings import Settings
-from app.submission import MANIFEST_NAME, submit
+from app.submission import submit
 from app.supervisor import Supervisor
 from app.supervisor.processes import Processes
 from app.tokenizing import TokenizingKeeper
@@ -93,7 +90,7 @@ class Service:
         self._stack.callback(self.ledger.close)
         self._stack.callback(self._sealer.shutdown)
         self._stack.callback(self._thread.shutdown)
-        await asyncio.to_thread(self._recover)
+        await asyncio.to_thread(reopen, self.ledger, self._clock, self._observer)
         processes = Processes(self.home, self._lock.descriptor, self._watch_exit)
         self._supervisor = Supervisor(
             self.ledger, self.settings, processes, self._clock, self._observer, self._sealer
@@ -101,18 +98,6 @@ class Service:
         self._tokenizing = TokenizingKeeper(self.ledger, self.settings, self._clock, self.observe)
         await self._listen(self._lock)
         self._loop_task = asyncio.create_task(self._loop(), name="supervisor")
-
-    def _recover(self) -> None:
-        """Bury what an earlier service left, and make files and ledger agree."""
-        now = self._clock.now()
-        for worker in workers.living(self.ledger):
-            partition = runs.get_partition(self.ledger, worker.partition_id)
-            bury_worker(self.ledger, partition, worker.id, "the service died", now, self._observer)
-        for run in runs.list_runs(self.ledger):
-            known = known_gen_ids(run)
-            for partition in runs.partitions_of(self.ledger, run.id):
-                check_files(self.ledger, partition, known, self._observer)
-                remove_leftovers(self.ledger, partition, Path(run.output_dir))
 
     async def _listen(self, lock: HomeLock) -> None:
         given = self.settings.token.get_secret_value() if self.settings.token else None
@@ -233,10 +218,3 @@ class Service:
             if run.state in (RunState.FINISHED, RunState.STOPPED):
                 return run
             await self._clock.sleep(1.0)
-
-
-def known_gen_ids(run: RunView) -> frozenset[str]:
-    """Return under which settings answers of this run may have been made."""
-    manifest = read_manifest(Path(run.output_dir) / MANIFEST_NAME) or {}
-    listed = manifest.get("gen_ids")
-    return frozenset({run.gen_id, *(listed if isinstance(listed, dict) else ())})

@@ -10,8 +10,10 @@ from array import array
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from app.clock import SystemClock
@@ -50,7 +52,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.clock = SystemClock()
         path = self.folder / "ledger.db"
-        upgrade(path)
+        path.write_bytes(_new_ledger())
         self.ledger = Ledger(path, busy_timeout_ms=self.busy_timeout_ms)
         self.output = self.folder / "output"
         self.token_path = self.folder / "tokens" / "p.u32"
@@ -219,6 +221,15 @@ class Stage:
         assert view.counts.running == 0
         assert view.counts.total == len(self.prompts)
         books.assert_each_once(self.rows(), self.lines())
+
+
+@cache
+def _new_ledger() -> bytes:
+    """Return an empty ledger's file: migrations take longer than many a test."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        upgrade(path)
+        return path.read_bytes()
 
 
 def random_texts(n: int, seed: int, mark: str = "") -> list[str]:

@@ -46,8 +46,6 @@ class Signals:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, number)
-        # inherited by workers: a hint that comes before they listen must not kill them
-        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._note_hangup)
 

@@ -123,13 +123,6 @@ class SampleRow(Base, table=True):
             sqlite_where=text("server_deaths >= 2 AND state IN ('pending', 'running')"),
             postgresql_where=text("server_deaths >= 2 AND state IN ('pending', 'running')"),
         ),
-        Index(
-            "ix_sample_untokenized",
-            "partition_id",
-            "position",
-            sqlite_where=text("state = 'pending' AND claim_rank IS NULL"),
-            postgresql_where=text("state = 'pending' AND claim_rank IS NULL"),
-        ),
     )
 
     id: int | None = Field(default=None, primary_key=True)

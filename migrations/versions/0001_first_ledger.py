@@ -200,13 +200,6 @@ def upgrade() -> None:
             sqlite_where=sa.text("server_deaths >= 2 AND state IN ('pending', 'running')"),
             postgresql_where=sa.text("server_deaths >= 2 AND state IN ('pending', 'running')"),
         )
-        batch_op.create_index(
-            "ix_sample_untokenized",
-            ["partition_id", "position"],
-            unique=False,
-            sqlite_where=sa.text("state = 'pending' AND claim_rank IS NULL"),
-            postgresql_where=sa.text("state = 'pending' AND claim_rank IS NULL"),
-        )
 
     op.create_table(
         "shard",
@@ -298,11 +291,6 @@ def downgrade() -> None:
 
     op.drop_table("shard")
     with op.batch_alter_table("sample", schema=None) as batch_op:
-        batch_op.drop_index(
-            "ix_sample_untokenized",
-            sqlite_where=sa.text("state = 'pending' AND claim_rank IS NULL"),
-            postgresql_where=sa.text("state = 'pending' AND claim_rank IS NULL"),
-        )
         batch_op.drop_index(
             "ix_sample_suspected",
             sqlite_where=sa.text("server_deaths >= 2 AND state IN ('pending', 'running')"),

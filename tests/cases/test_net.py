@@ -36,14 +36,14 @@ async def test_net_02_client_cpu_grows_with_the_square_of_open_connections(
     The share of a core and the added delay are measured in benchmarks, the page is the service's.
     """
     simulator.script({"*": ["ok delay=0.5"]})
-    stage = stage_of(tmp_path, simulator, [f"a{n}" for n in range(2_400)], concurrency=600)
+    stage = stage_of(tmp_path, simulator, [f"a{n}" for n in range(1_800)], concurrency=600)
 
     async with asyncio.timeout(20):
         await stage.work()
 
-    assert stage.partition().counts.ok == 2_400
+    assert stage.partition().counts.ok == 1_800
     assert simulator.stats.max_in_flight >= 550
-    assert simulator.stats.calls_total == 2_400
+    assert simulator.stats.calls_total == 1_800
     stage.assert_consistent()
 
 
@@ -63,13 +63,13 @@ async def test_net_03_proxy_variables_send_local_traffic_to_a_proxy(
     stage.assert_consistent()
 
 
-FASTER = 200
+FASTER = 400
 
 
 class HastyLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock runs 200 times as fast: every timeout of client and worker is due early.
+    """A loop whose clock runs 400 times as fast: every timeout of client and worker is due early.
 
-    The worker's ticks wake it, so that timers are seen 20 of its seconds late at the most.
+    The worker's ticks wake it, so that timers are seen 40 of its seconds late at the most.
     """
 
     def time(self) -> float:
@@ -80,8 +80,8 @@ class HastyLoop(asyncio.SelectorEventLoop):
 def test_net_06_hidden_total_timeout_of_300_or_600_seconds(
     simulator: SimulatorThread, tmp_path: Path, request_timeout_s: float | None
 ) -> None:
-    """The answer takes 3.5 s, which are 700 s to the client: any total of its own would end it."""
-    simulator.script({"@@long": ["ok delay=3.5"]})
+    """The answer takes 1.75 s, which are 700 s to the client: any total of its own would end it."""
+    simulator.script({"@@long": ["ok delay=1.75"]})
     stage = stage_of(tmp_path, simulator, ["a1 @@long"], request_timeout_s=request_timeout_s)
 
     with asyncio.Runner(loop_factory=HastyLoop) as runner:
@@ -100,7 +100,7 @@ async def _work_hastily(stage: Stage) -> None:
 
 
 def test_net_06_a_configured_total_applies(simulator: SimulatorThread, tmp_path: Path) -> None:
-    simulator.script({"@@long": ["ok delay=3.5", "ok"]})
+    simulator.script({"@@long": ["ok delay=1.75", "ok"]})
     stage = stage_of(tmp_path, simulator, ["a1 @@long"], request_timeout_s=300.0)
 
     with asyncio.Runner(loop_factory=HastyLoop) as runner:
@@ -119,17 +119,16 @@ async def test_net_07_retries_multiply_because_two_layers_retry(
             "@@500": [{"json": [500, {}]}],
             "@@408": [{"json": [408, {}]}],
             "@@cut": ["cut mid_body"],
-            "@@early": ["cut before_headers"],
             "@@hang": ["hang"],
         }
     )
-    rows = ["a1 @@500", "a2 @@408", "a3 @@cut", "a4 @@early", "a5 @@hang"]
+    rows = ["a1 @@500", "a2 @@408", "a3 @@cut", "a4 @@hang"]
     stage = stage_of(tmp_path, simulator, rows, max_attempts=3, request_timeout_s=0.4)
 
     await stage.work()
 
     assert set(stage.states().values()) == {"failed"}
-    assert calls(simulator) == {"a1": 3, "a2": 3, "a3": 3, "a4": 3, "a5": 3}
+    assert calls(simulator) == {"a1": 3, "a2": 3, "a3": 3, "a4": 3}
     stage.assert_consistent()
 
 

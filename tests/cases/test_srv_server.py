@@ -9,13 +9,13 @@ from app.simulator.server import SimulatorThread
 from tests.cases.settings import calls, stage_of
 from tests.waiting import come_back, cutting_port, die
 
-DOWN_S = 2.0
+DOWN_S = 1.5
 
 
 async def test_srv_02_server_is_killed_and_comes_back_minutes_later(
     simulator: SimulatorThread, tmp_path: Path
 ) -> None:
-    """Scaled: down for 2 s instead of 60, so at most 8 connects, not 20: gaps grow as they do."""
+    """Scaled: down for 1.5 s instead of 60, so at most 8 connects, not 20: gaps grow as they do."""
     simulator.script({"*": ["ok delay=0.25"]})
     rows = [f"w{n}" for n in range(40)]
     stage = stage_of(tmp_path, simulator, rows, concurrency=4, max_attempts=3)

@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import orjson
 import pytest
 
 from app.cli.demo_prompts import PARTITIONS, write_prompts
+from app.core.types import RunId
+from app.ledger import runs
+from app.ledger.db import Ledger
 from app.simulator.answers import LengthModel
 from app.simulator.server import SimulatorThread
 
@@ -63,6 +67,24 @@ def read_until(process: "subprocess.Popen[str]", sign: str) -> str:
     raise AssertionError(f"ended with {process.wait()} before {sign!r}:\n{told}")
 
 
+def n_running(tmp_path: Path) -> int:
+    ledger = Ledger(tmp_path / "home" / "ledger.db")
+    try:
+        partitions = runs.partitions_of(ledger, RunId(1))
+    finally:
+        ledger.close()
+    return sum(each.counts.running for each in partitions)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Return as soon as it holds, bounded."""
+    for _ in range(HANG_S * 50):
+        if holds():
+            return
+        threading.Event().wait(0.02)
+    raise AssertionError("waited in vain")
+
+
 def test_a_run_in_the_foreground_ends_with_0(tmp_path: Path, simulator: SimulatorThread) -> None:
     write_rows(tmp_path / "out", "B1_x", ["hello"] * 12)
     done = subprocess.run(
@@ -109,11 +131,13 @@ def test_prc_01_a_signal_stops_as_a_pause_and_the_same_words_go_on(
     simulator.script({"*": ["ok delay=3600"]})
     command = words(tmp_path, simulator.url)
     process = start(command)
-    read_until(process, "8 in flight")
+    read_until(process, 'Run 1 "out"')
+    until(lambda: n_running(tmp_path) > 0)
     process.send_signal(number)
     rest, _ = process.communicate(timeout=HANG_S)
     assert process.returncode == 3
     assert "Stopped. Go on with: longwatch run" in rest
+    assert n_running(tmp_path) == 0
     simulator.script({"*": ["ok"]})
     again = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert again.returncode == 0, again.stdout + again.stderr

@@ -97,15 +97,19 @@ async def test_led_04_after_kill_of_the_holder_the_next_start_works(tmp_path: Pa
     held.release()
 
 
-async def test_led_04_a_killed_service_that_nobody_reaped_holds_nothing(tmp_path: Path) -> None:
-    """Its parent may be busy; a zombie is not alive."""
-    with holder(tmp_path) as (process, _):
-        process.send_signal(signal.SIGKILL)
-        await asyncio.to_thread(os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-
-        held = await asyncio.wait_for(taken(tmp_path), 20)
-
-    held.release()
+async def test_led_04_a_killed_service_that_nobody_reaped_is_not_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent may be busy: the zombie is no service, only its workers are waited for."""
+    monkeypatch.setattr(lock, "ORPHAN_WAIT_S", 0.3)
+    with holder(tmp_path, "child") as (process, (_, child)):
+        try:
+            process.send_signal(signal.SIGKILL)
+            await asyncio.to_thread(os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            with pytest.raises(ConflictError, match="workers of a service that died"):
+                await taken(tmp_path)
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 async def test_a_worker_that_inherited_the_lock_keeps_it_after_the_service_died(

@@ -1,6 +1,7 @@
 """A tick: what each outcome moves, of states, tokens, checkpoints and history."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -206,4 +207,17 @@ def test_a_dropped_stop_tail_is_wasted_once(scene: Scene) -> None:
     hand.keep(claim, unsaved=numbers(10, start=17))
 
     assert tokens(scene, partition_id) == (30, 26, 4, 0)
+    scene.check()
+
+
+def test_what_came_and_is_not_in_the_line_is_wasted(scene: Scene) -> None:
+    partition_id = scene.one(n=1)
+    hand = scene.hand(partition_id)
+    claim = hand.one()
+    hand.gain(claim, numbers(20))
+    entry = hand.settled(claim, Keep(state=SampleState.OK, finish_reason="stop"), numbers(10))
+
+    hand.tick(settled=(replace(entry, line=hand.line(25)),))
+
+    assert tokens(scene, partition_id) == (30, 25, 5, 0)
     scene.check()

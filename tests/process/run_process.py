@@ -135,6 +135,15 @@ max_new_tokens = {self.max_new_tokens}
             self.process.wait()
             self.process = None
 
+    def order(self, *words: str) -> str:
+        """Give an order by the command line, as an operator does; return what it said."""
+        command = [sys.executable, "-m", "app", *words, "--home", str(self.home)]
+        done = subprocess.run(
+            command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
         self.process.send_signal(number)

@@ -66,3 +66,19 @@ async def test_another_model_after_a_reconnect_halts_with_server_changed(
     assert "/models/other" in shift.worker.halt_reason
     assert simulator.stats.generate_calls == before
     stage.assert_consistent()
+
+
+async def test_a_trial_that_is_cut_by_a_living_server_is_followed_by_another(
+    simulator: SimulatorThread, tmp_path: Path
+) -> None:
+    no_ids = {"gen": {"output_ids": None}}
+    simulator.script({"@@cut": ["cut mid_body"], "*": [no_ids]})
+    stage = Stage(tmp_path, simulator.url, concurrency=8)
+    stage.fill(["first @@cut", *random_texts(20, seed=1)])
+
+    async with stage.shift() as shift:
+        await shift.gone()
+
+    assert "no output token ids" in shift.worker.halt_reason
+    assert simulator.stats.generate_calls == 2
+    stage.assert_consistent()
