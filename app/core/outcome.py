@@ -19,8 +19,6 @@ from app.core.states import SampleState
 from app.core.types import AttemptEnd, EndKind, Fail, Halt, Keep, Outcome, PutBack
 
 POISON_DEATHS = 3
-# From so many deaths on a sample is alone to its very end, not only to its first token.
-STRICTLY_ALONE_DEATHS = 4
 LONGEST_RETRY_AFTER_S = 3600.0
 LONGEST_MESSAGE = 500  # servers echo the offending body, which may be the whole prompt
 FLAG_CLIPPED = "clipped"
@@ -197,12 +195,15 @@ def _cut(attempt: _Attempt) -> Outcome:
         if end.ids:
             return attempt.excuse(f"the connection ended after {len(end.ids)} new tokens")
         return attempt.charge(f"the connection ended before any new token: {_words(end.message)}")
+    if end.ids:
+        # Whose request kills a server gets no further: what brought tokens is not suspected.
+        return attempt.excuse("the server died while it made this answer")
     deaths = asked.server_deaths + 1
     if deaths >= POISON_DEATHS and asked.was_alone:
-        return Fail(reason=f"the server died {deaths} times while it made this answer, last alone")
+        return Fail(reason=f"the server died {deaths} times under this sample, the last time alone")
     return PutBack(
         charged=False,
-        reason="the server died while it made this answer",
+        reason="the server died before it sent a token of this answer",
         delay_s=attempt.delay_s,
         server_died=True,
     )

@@ -68,11 +68,17 @@ def claim(ledger: Ledger, wish: Wish, now: datetime, random: Random) -> list[Cla
         move(connection, partition_id, deltas)
         connection.execute(
             text(
-                "UPDATE partition SET reserved_tokens = :reserved, budget_reached = :reached"
-                " WHERE id = :id"
+                "UPDATE partition SET reserved_tokens = :reserved, budget_reached = :reached,"
+                # New answers will stand in shards again: the output is to be sealed anew.
+                " sealed_at_ms = CASE WHEN :n > 0 THEN NULL ELSE sealed_at_ms END WHERE id = :id"
             ),
-            # What starts over is no longer held: from now on it is expected once more.
-            {"reserved": reserved + deltas.wasted_tokens, "reached": reached, "id": partition_id},
+            {
+                # What starts over is no longer held: from now on it is expected once more.
+                "reserved": reserved + deltas.wasted_tokens,
+                "reached": reached,
+                "n": len(claims),
+                "id": partition_id,
+            },
         )
         seam(Seam.CLAIM_BEFORE_COMMIT)
     seam(Seam.CLAIM_COMMITTED)

@@ -17,6 +17,7 @@ from app.core.types import PartitionId, RunId
 from app.errors import ConflictError, NotFoundError
 from app.ledger.activity import Deed, note
 from app.ledger.db import Ledger
+from app.ledger.runs import partition_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,33 @@ def reopen_run(ledger: Ledger, order: Order) -> bool:
     with ledger.write() as connection:
         run_row(connection, order.run_id)
         return open_run(connection, order)
+
+
+def finish_run(ledger: Ledger, order: Order) -> bool:
+    """Say that a running run has nothing left; return whether that is so at this very moment.
+
+    Looked at inside the transaction: a goal or budget that was raised meanwhile keeps it open.
+    """
+    with ledger.write() as connection:
+        views = [partition_view(row) for row in rows_of(connection, order.run_id)]
+        if not all(view.is_over and view.sealed_at is not None for view in views):
+            return False
+        moved = connection.execute(
+            text(
+                "UPDATE run SET state = :finished, state_since_at_ms = :now, reason = ''"
+                " WHERE id = :id AND state = :running"
+            ),
+            {
+                "finished": RunState.FINISHED,
+                "running": RunState.RUNNING,
+                "now": to_ms(order.now),
+                "id": order.run_id,
+            },
+        ).rowcount
+        if moved:
+            change = Change(target="run", what="state", old=RunState.RUNNING, new=RunState.FINISHED)
+            note_change(connection, change, order, None)
+    return bool(moved)
 
 
 def open_run(connection: Connection, order: Order) -> bool:

@@ -12,7 +12,6 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from app.clock import to_ms
-from app.core.outcome import STRICTLY_ALONE_DEATHS
 from app.core.states import SampleState
 from app.core.types import Fail, Gain, Keep, Orders, PutBack, SampleId, Settled, Tick
 from app.errors import DisownedError
@@ -30,10 +29,7 @@ from app.ledger.heartbeat import (
 from app.seams import Seam, seam
 
 _MINE = " WHERE id = :id AND worker_id = :worker AND attempt = :attempt AND state = 'running'"
-_GAIN = text(
-    "UPDATE sample SET held_tokens = held_tokens + :n,"
-    f" alone = CASE WHEN server_deaths < {STRICTLY_ALONE_DEATHS} THEN false ELSE alone END" + _MINE
-)
+_GAIN = text("UPDATE sample SET held_tokens = held_tokens + :n, alone = false" + _MINE)
 _KEEP = text(
     "UPDATE sample SET state = :state, worker_id = NULL, alone = false, held_tokens = 0,"
     " output_tokens = :output_tokens, shard_id = :shard_id, line_offset = :line_offset,"

@@ -29,7 +29,7 @@ from app.events import Observer, RunMoved
 from app.ledger import runs, servers, workers
 from app.ledger.activity import Deed
 from app.ledger.db import Ledger
-from app.ledger.orders import drained
+from app.ledger.orders import Order, drained, finish_run
 from app.recovery import bury_worker
 from app.sealing import seal
 from app.settings import Settings
@@ -217,7 +217,9 @@ class Supervisor:
             if not any(each.id in living for each in partitions):
                 self._move(run, "workers gone", run.reason)
         elif run.state is RunState.RUNNING and is_run_over(partitions, living):
-            self._move(run, "nothing left", "")
+            order = Order(run_id=run.id, who="system", now=self._clock.now())
+            if finish_run(self._ledger, order):
+                self._observer(RunMoved(run_id=run.id, state=RunState.FINISHED, reason=""))
 
     def _move(self, run: RunView, event: str, reason: str) -> None:
         deed = Deed(who="system", event=event, detail=reason, run_id=run.id)

@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.core.outcome import STRICTLY_ALONE_DEATHS, Asked
+from app.core.outcome import Asked
 from app.core.types import AttemptEnd, Claim, Gain, Outcome, Segment
 from app.sglang.stream import Answer
 
@@ -40,9 +40,8 @@ class Call:
 
     @property
     def is_alone(self) -> bool:
-        """Nothing else of the run is in flight: until its first token, later to its end."""
-        strictly = self.claim.server_deaths >= STRICTLY_ALONE_DEATHS
-        return self.claim.alone and (strictly or not self.answer.ids)
+        """Nothing else of the run is in flight: so until its first token has come."""
+        return self.claim.alone and not self.answer.ids
 
     @property
     def held_tokens(self) -> int:

@@ -8,6 +8,7 @@ attempt.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from random import Random
@@ -162,24 +163,31 @@ class ServerLink:
         self.changed()
 
     async def _connected(self) -> bool:
-        """Return whether the server is healthy, and read its facts anew."""
+        """Return whether the server is healthy and still the one that the run began with."""
         try:
             if await self.client.health() != _HEALTHY:
                 return False
-            self.facts = await self.client.facts()
+            await self._read_facts()
         except ServerAwayError:
             return False
+        return not self.refusal
+
+    async def _read_facts(self) -> None:
+        """Read anew what the server says of itself; `refusal` is why it serves this run no more."""
+        try:
+            self.facts = await self.client.facts()
+        except ServerAwayError:
+            raise
         except ServerError as error:  # it lives and wants a key: waiting does not help
             self.refusal = str(error)
-            return False
+            return
         found = identity_of(self.facts)
         if self.identity is not None and found != self.identity:
             self.refusal = (
                 f"server changed: {self.url} now serves {found}, the run began with {self.identity}"
             )
-            return False
+            return
         self.identity = found
-        return True
 
     async def _look(self) -> None:
         """Look a few times whether the server still answers, and tell those who wait."""
@@ -190,8 +198,11 @@ class ServerLink:
             alive = await self.client.is_alive()
             if not alive:
                 break
-        verdict, self._verdict = self._verdict, None
         if alive:
+            with suppress(ServerAwayError):
+                await self._read_facts()  # it may have started anew meanwhile, as another
+        verdict, self._verdict = self._verdict, None
+        if alive and not self.refusal:
             self.state = LinkState.TRIAL if self.is_untried else LinkState.OPEN
             self.changed()
         else:

@@ -34,9 +34,6 @@ def entries(home: Home) -> list[tuple[str, str, str]]:
     return [(one.who, one.event, one.detail) for one in activity.latest(home.ledger, home.run_id)]
 
 
-# -- which run ------------------------------------------------------------------------------
-
-
 def test_the_only_live_run_need_not_be_named(home: Home) -> None:
     assert controls.find_run(home.ledger).id == home.run_id
 
@@ -63,9 +60,6 @@ def test_of_two_live_runs_one_must_be_named(home: Home) -> None:
 def test_a_number_wins_over_a_name_that_looks_like_one(home: Home) -> None:
     home.add_run("1")
     assert controls.find_run(home.ledger, "1").id == home.run_id
-
-
-# -- states ---------------------------------------------------------------------------------
 
 
 def test_pause_without_names_pauses_the_run_and_leaves_partitions(home: Home) -> None:
@@ -142,9 +136,6 @@ def test_stop_waits_for_workers_that_stand_in_the_ledger(home: Home) -> None:
     assert home.run.state is RunState.STOPPING
 
 
-# -- limits ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n", [0, -1, 10_001])
 def test_a_concurrency_out_of_bounds_is_refused(home: Home, n: int) -> None:
     with pytest.raises(InputError):
@@ -214,9 +205,6 @@ def test_a_higher_goal_opens_what_was_finished(home: Home) -> None:
     controls.set_goal(home.ledger, home.run, "B1_chat", 5, who=WHO, now=NOW)
     assert home.partition("B1_chat").sealed_at is None
     assert home.run.state is RunState.RUNNING
-
-
-# -- retry ----------------------------------------------------------------------------------
 
 
 def test_retry_takes_those_with_the_reason_and_reopens_the_run(home: Home) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from app.events import ServerLost
 from app.simulator.server import SimulatorThread
 from tests.stage import Stage, random_texts
 from tests.waiting import come_back, die
@@ -57,6 +58,7 @@ async def test_another_model_after_a_reconnect_halts_with_server_changed(
     async with stage.shift() as shift:
         await shift.until(lambda: stage.partition().counts.ok >= 4, "some answers")
         await die(simulator)
+        await shift.until(lambda: shift.heard(ServerLost), "the loss of the server")
         before = simulator.stats.generate_calls
         simulator.set(model_path="/models/other")
         await come_back(simulator)
@@ -65,6 +67,25 @@ async def test_another_model_after_a_reconnect_halts_with_server_changed(
     assert shift.worker.halt_reason.startswith("server changed: ")
     assert "/models/other" in shift.worker.halt_reason
     assert simulator.stats.generate_calls == before
+    stage.assert_consistent()
+
+
+async def test_another_model_behind_a_cut_connection_halts_too(
+    simulator: SimulatorThread, tmp_path: Path
+) -> None:
+    """A server that is started anew within the moment in which it is looked at."""
+    simulator.script({"@@cut": ["cut mid_body"], "*": ["ok delay=0.1"]})
+    stage = Stage(tmp_path, simulator.url, concurrency=1)
+    stage.fill([*random_texts(10, seed=1), "last @@cut", *random_texts(10, seed=2)])
+
+    async with stage.shift() as shift:
+        await shift.until(lambda: stage.partition().counts.ok >= 2, "some answers")
+        simulator.set(weight_version="other")
+        await shift.gone()
+
+    assert shift.worker.halt_reason.startswith("server changed: ")
+    assert stage.partition().counts.ok == 10
+    assert stage.rows()["row10"]["charged"] == 0
     stage.assert_consistent()
 
 
