@@ -75,17 +75,13 @@ def gen_parts(spec: RunSpec, facts: ServerFacts) -> dict[str, object]:
 
 
 def identity_of(facts: ServerFacts) -> dict[str, object]:
-    """Return what each server of a run must say of itself for its answers to belong together.
-
-    Without its random seed: a server that is given none draws another one at each start.
-    """
-    settings = {name: one for name, one in facts.answer_settings.items() if name != "random_seed"}
+    """Return what each server of a run must say of itself for its answers to belong together."""
     return {
         "model_path": facts.model_path,
         "tokenizer_path": facts.tokenizer_path,
         "weight_version": facts.weight_version,
         "version": facts.version,
-        **settings,
+        **facts.answer_settings,
     }
 
 

@@ -200,7 +200,7 @@ def _cut(attempt: _Attempt) -> Outcome:
         return attempt.excuse("the server died while it made this answer")
     deaths = asked.server_deaths + 1
     if deaths >= POISON_DEATHS and asked.was_alone:
-        return Fail(reason=f"the server died {deaths} times under this sample, the last time alone")
+        return Fail(reason=f"the server died {deaths} times under this sample, last alone")
     return PutBack(
         charged=False,
         reason="the server died before it sent a token of this answer",

@@ -20,7 +20,10 @@ _RID_START = b'{"rid":"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Everything that an answer's line says. `replica` is None unless prompts run several times."""
+    """Everything that an answer's line says. `replica` is None unless prompts run several times.
+
+    `finish_reason`: compact JSON where the server sent an object, else its word.
+    """
 
     rid: str
     key: str
@@ -70,7 +73,7 @@ def encode(record: Record) -> bytes:
     fields |= {
         "partition": record.partition,
         "status": record.status,
-        "finish_reason": record.finish_reason,
+        "finish_reason": _as_sent(record.finish_reason),
         "flags": record.flags,
         "prompt_tokens": record.prompt_tokens,
         "completion_tokens": record.completion_tokens,
@@ -89,7 +92,7 @@ def encode(record: Record) -> bytes:
     except TypeError:
         # Half a surrogate pair: no UTF-8 can say it. The ids are the truth, the text is a reading.
         fields["text"] = _speakable(record.text)
-        fields["finish_reason"] = _speakable(record.finish_reason)
+        fields["finish_reason"] = _as_sent(_speakable(record.finish_reason))
         return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
 
 
@@ -112,7 +115,7 @@ def parse(line: bytes) -> ParsedLine | None:
             index=_whole(fields["index"]),
             replica=_whole(fields.get("replica", 0)),
             status=_text(fields["status"]),
-            finish_reason=fields["finish_reason"],
+            finish_reason=_compact(fields["finish_reason"]),
             flags=tuple(fields["flags"]),
             prompt_tokens=_whole(fields["prompt_tokens"]),
             completion_tokens=_whole(fields["completion_tokens"]),
@@ -132,6 +135,19 @@ def _segment_fields(segment: Segment) -> Mapping[str, object]:
         "server": segment.server,
         "gen_id": segment.gen_id,
     }
+
+
+def _as_sent(finish_reason: str | None) -> object:
+    """Return the reason as the server sent it: an object from its compact JSON, or a word."""
+    if finish_reason is None or not finish_reason.startswith("{"):
+        return finish_reason
+    return orjson.Fragment(finish_reason)
+
+
+def _compact(finish_reason: object) -> str | None:
+    if isinstance(finish_reason, dict):
+        return orjson.dumps(finish_reason).decode()
+    return None if finish_reason is None else _text(finish_reason)
 
 
 def _speakable(text: str | None) -> str | None:

@@ -37,6 +37,7 @@ SAMPLING_SINCE: dict[str, tuple[int, ...]] = {
     "sampling_seed": (0, 5, 3),
 }
 _SECRET_WORDS = ("api_key", "password", "secret", "token_key", "watermark_key", "launch_command")
+# Not the random seed: a server that is given none draws another one at each start.
 _ANSWER_SETTINGS = (
     "dtype",
     "quantization",
@@ -44,7 +45,6 @@ _ANSWER_SETTINGS = (
     "speculative_algorithm",
     "speculative_draft_model_path",
     "enable_deterministic_inference",
-    "random_seed",
     "lora_paths",
     "json_model_override_args",
 )

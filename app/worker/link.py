@@ -201,11 +201,12 @@ class ServerLink:
         if alive:
             with suppress(ServerAwayError):
                 await self._read_facts()  # it may have started anew meanwhile, as another
+            alive = not self.refusal
         verdict, self._verdict = self._verdict, None
-        if alive and not self.refusal:
+        if alive:
             self.state = LinkState.TRIAL if self.is_untried else LinkState.OPEN
             self.changed()
         else:
-            self.refused("connections were cut and it no longer answers")
+            self.refused(self.refusal or "connections were cut and it no longer answers")
         if verdict is not None and not verdict.done():
             verdict.set_result(alive)

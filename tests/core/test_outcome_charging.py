@@ -137,14 +137,16 @@ def test_a_cut_that_brought_tokens_is_free() -> None:
     assert not outcome.start_over
 
 
-@pytest.mark.parametrize("tokens", [[], [5]])
-def test_a_cut_by_the_death_of_the_server_is_free_and_counted(tokens: list[int]) -> None:
+@pytest.mark.parametrize(("tokens", "is_suspected"), [([], True), ([5], False)])
+def test_the_death_of_the_server_is_free_and_counted_where_nothing_came(
+    tokens: list[int], is_suspected: bool
+) -> None:
     end = AttemptEnd(kind=EndKind.CUT, ids=ids(*tokens))
 
     outcome = put_back(end, asked(charged=2), alive=False)
 
     assert not outcome.charged
-    assert outcome.server_died
+    assert outcome.server_died is is_suspected
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from app.errors import InputError
 from app.files.prompts import Prompt, scan
@@ -17,8 +19,6 @@ ROWS = [
 
 
 def write_parquet(path: Path) -> Path:
-    pyarrow = pytest.importorskip("pyarrow", reason="the extra longwatch[parquet]")
-    parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
     return path
 
@@ -46,8 +46,6 @@ def test_a_parquet_file_cut_short_is_an_error_with_its_name(tmp_path: Path) -> N
 
 
 def test_a_missing_parquet_file_is_named(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="the extra longwatch[parquet]")
-
     with pytest.raises(InputError, match=r"cannot read .*gone\.parquet"):
         list(scan(tmp_path / "gone.parquet"))
 

@@ -72,20 +72,6 @@ def test_the_first_token_of_a_suspect_ends_its_being_alone(scene: Scene) -> None
     scene.check()
 
 
-def test_after_four_deaths_a_suspect_is_alone_to_its_end(scene: Scene) -> None:
-    first, second = scene.run(Part(name="a", n=5), Part(name="b", n=5))
-    suspect(scene, first, deaths=4)
-    hand, other = scene.hand(first), scene.hand(second)
-    claim = hand.one()
-
-    hand.gain(claim, numbers(3))
-    meanwhile = other.claim(2)
-    hand.keep(claim)
-
-    assert meanwhile == []
-    assert alone(other.claim(2)) == [False, False]
-
-
 @pytest.mark.parametrize("outcome", ["keep", "fail", "bury"])
 def test_the_end_of_a_suspect_lets_the_others_go_on(scene: Scene, outcome: str) -> None:
     hand, other = two(scene)
