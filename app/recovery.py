@@ -147,15 +147,22 @@ def _compare_whole(
     observer: Observer,
 ) -> None:
     path = Path(shard.path)
-    found: dict[int, ScannedLine] = {}
-    if facts is not None:
-        found = {line.offset: line for line in scan_lines(path) if line.parsed is not None}
+    lines = list(scan_lines(path)) if facts is not None else []
+    found = {line.offset: line for line in lines if line.parsed is not None}
     samples = repairs.sample_facts(ledger, partition.id, shard.id)
     plan = reconcile(_line_facts(found.values()), samples, known_gen_ids)
     kept = sorted((*plan.keep, *plan.adopt), key=lambda line: line.offset)
     offsets = _rewritten(path, kept, facts)
     _record(ledger, partition.id, shard, plan, dict(zip(kept, offsets, strict=True)), found)
-    observer(Recovered(partition=partition.name, what=f"{path.name}: {plan.in_words()}"))
+    what = f"{path.name}: {plan.in_words()}{_unreadable_in_words(lines)}"
+    observer(Recovered(partition=partition.name, what=what))
+
+
+def _unreadable_in_words(lines: Iterable[ScannedLine]) -> str:
+    torn_bytes = sum(line.length for line in lines if line.is_torn)
+    n_foreign = sum(line.parsed is None and not line.is_torn for line in lines)
+    foreign = f", {n_foreign} unreadable lines dropped" if n_foreign else ""
+    return foreign + (f", torn tail of {torn_bytes} bytes cut" if torn_bytes else "")
 
 
 def _line_facts(lines: Iterable[ScannedLine]) -> Iterable[LineFact]:

@@ -65,8 +65,6 @@ class Service:
         self._closing = False
         self._trouble = ""
 
-    # -- start and stop -------------------------------------------------------------------
-
     async def __aenter__(self) -> Self:
         if self.settings.die_at:
             seams.arm(self.settings.die_at)
@@ -137,8 +135,6 @@ class Service:
         """Tell the workers to leave at once: the second signal."""
         self._supervisor.hasten()
 
-    # -- the loop -------------------------------------------------------------------------
-
     async def _loop(self) -> None:
         while True:
             await self._step()
@@ -181,8 +177,6 @@ class Service:
     def observe(self, event: Event) -> None:
         self._observer(event)
         self.poke()
-
-    # -- what people ask for --------------------------------------------------------------
 
     async def submit(self, spec: RunSpec, *, accept_changes: bool, who: str, say: Say) -> RunView:
         """Check everything, then create the run or go on with it."""

@@ -62,7 +62,9 @@ class ServerClient:
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._read(body, answer)
-        except TimeoutError:
+        except TimeoutError as error:
+            if timeout_s is None:  # the operating system's: the peer is gone
+                return AttemptEnd(kind=EndKind.CUT, ids=answer.ids, message=in_words(error))
             message = f"no end after request_timeout_s = {timeout_s:g}"
             return AttemptEnd(kind=EndKind.TIMEOUT, ids=answer.ids, message=message)
         except (httpx.TransportError, aiohttp.ClientError, OSError) as error:
@@ -128,18 +130,6 @@ class ServerClient:
         except ServerAwayError:
             return False
         return True
-
-    async def running(self) -> tuple[int, int] | None:
-        """Return (running, waiting) requests over all ranks; None if no route tells."""
-        content = await self._first_of("/v1/loads")
-        loads = content.get("loads") if content else None
-        if not isinstance(loads, list):
-            return None
-        ranks = [load for load in loads if isinstance(load, dict)]
-        return (
-            sum(int(load.get("num_running_reqs") or 0) for load in ranks),
-            sum(int(load.get("num_waiting_reqs") or 0) for load in ranks),
-        )
 
     async def tokenize(self, body: Mapping[str, object]) -> list[int]:
         """Return the ids of `{"prompt": …}` or `{"messages": […], …}`.

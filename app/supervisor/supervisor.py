@@ -79,8 +79,6 @@ class Supervisor:
             self._trust_until = self._clock.monotonic() + self._settings.lease_s
             raise
 
-    # -- one run --------------------------------------------------------------------------
-
     def _step_run(self, run: RunView) -> None:
         spec = from_json(run.spec_json)
         partitions = runs.partitions_of(self._ledger, run.id)
@@ -137,8 +135,6 @@ class Supervisor:
             self._shares |= changed
         for worker_id in changed:
             self._processes.signal(worker_id, signal.SIGUSR1)
-
-    # -- the end of things ----------------------------------------------------------------
 
     def _bury(self, gone: Exit) -> None:
         """Give back what a reaped worker left, and judge its death."""
@@ -225,8 +221,6 @@ class Supervisor:
         deed = Deed(who="system", event=event, detail=reason, run_id=run.id)
         state = runs.move_run(self._ledger, run.id, event, deed, self._clock.now())
         self._observer(RunMoved(run_id=run.id, state=state, reason=reason))
-
-    # -- leaving --------------------------------------------------------------------------
 
     def is_alone(self) -> bool:
         """Return whether no worker process is left."""

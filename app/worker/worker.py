@@ -6,30 +6,23 @@ still running in this worker's name (unless the ledger itself could not be writt
 """
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from functools import partial
 from random import Random
-from typing import ParamSpec, TypeVar
 
 from app.clock import Clock
 from app.core.types import Keep, Orders
 from app.errors import DisownedError, LedgerError
 from app.events import Observer, SettleDelayed, Ticked, WorkerLeft
-from app.ledger import samples, workers
 from app.ledger.claims import Wish
 from app.ledger.db import Ledger
 from app.worker.call import Call
 from app.worker.dispatch import Dispatcher
 from app.worker.files_limit import clamp_to_open_files
-from app.worker.journal import Claimed, Journal, State
+from app.worker.journal import Claimed, State
+from app.worker.journal_thread import JournalThread
 from app.worker.link import LinkState, ServerLink
 from app.worker.plan import WorkerPlan
 from app.worker.reserve import Reserve
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _ABORT_WAIT_S = 0.8
 # So many ended calls may wait for disk or ledger, at least, before no more are claimed.
@@ -51,13 +44,11 @@ class Worker:
         self.plan = plan
         self.exit_reason = ""
         self.halt_reason = ""
-        self._ledger = ledger
         self._links = links
         self._clock = clock
         self._random = random
         self._observer = observer
-        self._journal = Journal(ledger, plan)
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._journal = JournalThread(ledger, plan)
         self._dispatcher = Dispatcher(plan, links, clock, random, observer)
         self._dispatcher.claim = self._claim
         self._dispatcher.halt = self.halt
@@ -72,8 +63,6 @@ class Worker:
         self._problem = ""
         self._last_token_at: datetime | None = None
         self._disowned = False
-
-    # -- asked from outside ---------------------------------------------------------------
 
     def hurry(self) -> None:
         """Tick now: orders may have changed."""
@@ -93,13 +82,9 @@ class Worker:
         self.halt_reason = self.halt_reason or reason
         self.leave(reason)
 
-    # -- the loop -------------------------------------------------------------------------
-
     async def run(self) -> None:
         """Work until there is nothing left to want of this worker."""
-        self._reserve.begin(
-            await self._thread(samples.recent_lengths, self._ledger, self.plan.partition_id)
-        )
+        self._reserve.begin(await self._journal.recent_lengths())
         try:
             async with asyncio.TaskGroup() as group:
                 watches = [group.create_task(link.watch()) for link in self._links]
@@ -150,9 +135,7 @@ class Worker:
         if gains or any(call.whole_gain() for call in fresh):
             self._last_token_at = self._clock.now()
         try:
-            written = await self._thread(
-                self._journal.record, ended, gains, self._state(), self._clock.now()
-            )
+            written = await self._journal.record(ended, gains, self._state(), self._clock.now())
         except DisownedError as error:
             self._disowned = True
             self.leave(str(error))
@@ -195,13 +178,6 @@ class Worker:
         self._dispatcher.hold_back(on=bool(self._problem) or backlog)
         self._dispatcher.wake()
 
-    # -- what runs in the executor's thread -----------------------------------------------
-
-    async def _thread(self, function: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
-        return await asyncio.get_running_loop().run_in_executor(
-            self._executor, partial(function, *arguments, **options)
-        )
-
     async def _claim(self, n: int) -> list[Claimed]:
         """Claim up to n samples; none while the ledger cannot be written."""
         wish = Wish(
@@ -213,7 +189,7 @@ class Worker:
             sampling=self.plan.sampling,
         )
         try:
-            return await self._thread(self._journal.claim, wish, self._clock.now(), self._random)
+            return await self._journal.claim(wish, self._clock.now(), self._random)
         except DisownedError as error:
             self._disowned = True
             self.leave(str(error))
@@ -239,8 +215,6 @@ class Worker:
             waiting_since=since,
         )
 
-    # -- leaving --------------------------------------------------------------------------
-
     async def _withdraw(self) -> None:
         """Let calls end within the grace time, then abort them on the server by exact id."""
         self._dispatcher.stop_claiming()
@@ -257,17 +231,10 @@ class Worker:
             await self._pause_between_ticks()
 
     def _last_words(self) -> None:
-        """Settle the rest and deregister, in the same thread, behind whatever it still does."""
+        """Settle the rest and deregister, behind whatever is still being written."""
         self._ended += self._dispatcher.take_ended()
-        self._executor.submit(self._settle_rest, self._clock.now()).result()
-        self._executor.shutdown()
-
-    def _settle_rest(self, now: datetime) -> None:
-        try:
-            if not self._disowned:
-                self._journal.record_last(self._ended, self._state(), now)
-                workers.deregister(
-                    self._ledger, self.plan.worker_id, self.halt_reason or self.exit_reason, now
-                )
-        finally:
-            self._journal.close()
+        if self._disowned:
+            self._journal.abandon()
+            return
+        reason = self.halt_reason or self.exit_reason
+        self._journal.close(self._ended, self._state(), reason, self._clock.now())

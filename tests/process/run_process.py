@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import orjson
@@ -84,6 +85,8 @@ class RunProcess:
     concurrency: int = 48
     max_new_tokens: int = 16_384
     spec_lines: str = ""
+    run_lines: str = ""
+    wrapper: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -91,12 +94,17 @@ class RunProcess:
         self.home = self.folder / "home"
         self.output = self.folder / "output"
         self.spec = self.folder / "spec.toml"
+        self.write_spec()
+
+    def write_spec(self) -> None:
+        """Write what the fields ask for; again after one has changed."""
         self.spec.write_text(
             f"""[run]
 name = "test"
 server_urls = ["{self.server_url}"]
 prompts_dir = "prompts"
 output_dir = "output"
+{self.run_lines}
 [class.short]
 concurrency = {self.concurrency}
 max_new_tokens = {self.max_new_tokens}
@@ -116,17 +124,16 @@ max_new_tokens = {self.max_new_tokens}
         ]
         (folder / f"{partition}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
 
-    def start(self, *flags: str) -> None:
+    def start(self, *flags: str, **more: Any) -> None:
+        """Start it; `more` goes to Popen and wins over the log as its output."""
         command = [sys.executable, "-m", "app", "run", str(self.spec), "--home", str(self.home)]
-        log = (self.folder / "run.log").open("ab")
-        self.process = subprocess.Popen(
-            [*command, "--no-web", "--port", "0", *flags],
-            cwd=ROOT,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, **self.environment},
-        )
-        log.close()
+        with (self.folder / "run.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self.wrapper, *command, "--no-web", "--port", "0", *flags],
+                cwd=ROOT,
+                env={**os.environ, **self.environment},
+                **{"stdout": log, "stderr": log, **more},
+            )
 
     def kill(self) -> None:
         """Kill the parent only."""

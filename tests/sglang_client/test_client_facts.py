@@ -76,7 +76,6 @@ async def test_the_right_key_opens_every_route() -> None:
             assert (await client.facts()).version == "0.5.23"
             assert (await ask(client)).kind is EndKind.FINISHED
             assert await client.tokenize({"prompt": "hello"})
-            assert await client.running() == (0, 0)
 
 
 async def test_no_secret_of_the_server_is_among_its_facts() -> None:
@@ -139,33 +138,3 @@ async def test_a_server_that_cannot_tokenize_now_says_nothing_of_the_input(
 
     with pytest.raises(ServerAwayError, match="/tokenize"):
         await client.tokenize({"prompt": "x"})
-
-
-@pytest.mark.parametrize(
-    ("loads", "expected"),
-    [
-        ({"loads": [{"num_running_reqs": 3, "num_waiting_reqs": 1}]}, (3, 1)),
-        ({"loads": [{"num_running_reqs": 3}, {"num_running_reqs": 4}]}, (7, 0)),
-        ({"loads": [{"num_running_reqs": None, "num_waiting_reqs": 2}]}, (0, 2)),
-        ({"loads": []}, (0, 0)),
-        ({"loads": "none"}, None),
-        ({}, None),
-    ],
-)
-async def test_running_requests_are_summed_over_ranks(
-    simulator: SimulatorThread,
-    client: ServerClient,
-    loads: dict[str, Any],
-    expected: tuple[int, int] | None,
-) -> None:
-    simulator.script(None, endpoints={"/v1/loads": ["json!", loads]})
-
-    assert await client.running() == expected
-
-
-async def test_a_server_without_loads_does_not_tell(
-    simulator: SimulatorThread, client: ServerClient
-) -> None:
-    simulator.script(None, endpoints={"/v1/loads": GONE})
-
-    assert await client.running() is None
