@@ -200,6 +200,7 @@ def _record(
     found: dict[int, ScannedLine],
 ) -> None:
     """Bring the ledger to what the file now holds. Each step may be repeated after a crash."""
+    repairs.rebuild(ledger, partition_id)  # rows changed by hand have not moved the counters
     moved = [(line.sample_id, places[line], line.n_bytes) for line in plan.keep]
     repairs.move_lines(ledger, moved, shard.id)
     repairs.lose_lines(ledger, partition_id, plan.lose)

@@ -2,10 +2,11 @@
 
     python -m benchmarks.memory [--prompts 100000] [--prompt-bytes 2000]
 
-A real worker process (`app worker`) works through a partition of 2 kB prompts, 64 in flight, against an instant simulator in a process of its own; the first prompt's answer never
-comes. Read is the peak resident memory (VmHWM) when all others are kept. Bars: from 1,000 to
-100,000 prompts it grows by less than 100 MB, and by less than 300 MB from a worker that has
-nothing to do (case net-05); the slow first prompt is still running. About three minutes.
+A real worker process (`app worker`) works through a partition of 2 kB prompts, 64 in flight,
+against an instant simulator in a process of its own; the first prompt's answer never comes. Read
+is the peak resident memory (VmHWM) when all others are kept. Bars: from 1,000 to 100,000 prompts
+it grows by less than 100 MB, and by less than 300 MB from a worker that has nothing to do (case
+net-05); the first prompt is still running then. About a minute and a half, and 1 GB of disk.
 """
 
 import argparse
@@ -38,6 +39,8 @@ GROWTH_BAR_MB = 100
 NET_05_BAR_MB = 300
 PER_SAMPLE_BOUND_S = 0.02
 FIRST = "@@slow"
+SIMULATOR = ("--instant", "--incremental", "--no-log-requests", "--no-count-rows",
+             "--fixed-tokens", str(ANSWER_TOKENS))  # fmt: skip
 
 
 def prepare(home: Path, url: str, n: int, prompt_bytes: int) -> PartitionId:
@@ -134,8 +137,7 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=100_000)
     parser.add_argument("--prompt-bytes", type=int, default=2_000)
     options = parser.parse_args()
-    simulator = SimulatorProcess(("--instant", "--incremental", "--no-log-requests",
-                                  "--no-count-rows", "--fixed-tokens", str(ANSWER_TOKENS)))  # fmt: skip
+    simulator = SimulatorProcess(SIMULATOR)
     simulator.start()
     try:
         script = {FIRST: ["hang"], "*": ["ok"]}

@@ -134,7 +134,9 @@ def main() -> None:
     print(f"{'CPU ms per request':40s} median of {options.rounds}   min … max")
     for name in SAMPLES:
         values = [each[name] for each in rounds]
-        print(f"  {name:38s} {statistics.median(values):8.3f}   {min(values):.3f} … {max(values):.3f}")
+        print(
+            f"  {name:38s} {statistics.median(values):8.3f}   {min(values):.3f} … {max(values):.3f}"
+        )
     for label, above, below in RATIOS:
         ratios = [each[above] / each[below] for each in rounds]
         shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)

@@ -180,6 +180,32 @@ def lose_lines(ledger: Ledger, partition_id: PartitionId, sample_ids: Sequence[S
         )
 
 
+def put_back_strays(ledger: Ledger) -> dict[PartitionId, int]:
+    """Put back what runs although no worker lives: a row changed by hand. Return how many where.
+
+    Only after every dead worker is buried; otherwise it is theirs.
+    """
+    with ledger.write() as connection:
+        found = connection.execute(
+            text(
+                "SELECT partition_id, count(*) AS n FROM sample WHERE state = 'running'"
+                " GROUP BY partition_id"
+            )
+        ).all()
+        if found:
+            connection.execute(
+                text(
+                    "UPDATE sample SET state = 'pending', worker_id = NULL, alone = false,"
+                    " claim_rank = CASE WHEN token_offset IS NULL THEN NULL"
+                    " WHEN held_tokens > 0 THEN 0 ELSE 1 END WHERE state = 'running'"
+                )
+            )
+    strays = {PartitionId(row.partition_id): int(row.n) for row in found}
+    for partition_id in strays:
+        rebuild(ledger, partition_id)
+    return strays
+
+
 def rebuild(ledger: Ledger, partition_id: PartitionId) -> None:
     """Count the partition anew from its rows. What was received and is nowhere, was wasted."""
     counts = ", ".join(

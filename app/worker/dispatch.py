@@ -62,7 +62,7 @@ class Dispatcher:
         self._may_claim = False
 
     def hold_back(self, *, on: bool) -> None:
-        """Claim nothing while disk or ledger do not take what has come."""
+        """Claim nothing while disk or ledger do not take what has come, or while draining."""
         self._held_back = on
 
     def take_ended(self) -> list[Call]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from random import Random
 
 from app.clock import Clock
-from app.core.types import Keep, Orders
+from app.core.types import Keep, Orders, PutBack
 from app.errors import DisownedError, LedgerError
 from app.events import Observer, SettleDelayed, Ticked, WorkerLeft
 from app.ledger.claims import Wish
@@ -63,6 +63,7 @@ class Worker:
         self._problem = ""
         self._last_token_at: datetime | None = None
         self._disowned = False
+        self._n_put_back = 0
 
     def hurry(self) -> None:
         """Tick now: orders may have changed."""
@@ -101,6 +102,7 @@ class Worker:
                 worker_id=self.plan.worker_id,
                 partition=self.plan.partition,
                 reason=self.exit_reason,
+                put_back=self._n_put_back,
             )
         )
 
@@ -109,10 +111,10 @@ class Worker:
             await self._tick()
             if self._orders.desired == "stop":
                 self.leave("ordered to stop")
-            elif self._orders.desired == "drain":
-                self._dispatcher.stop_claiming()
-                if not self._dispatcher.calls and not self._dispatcher.ended and not self._ended:
-                    self.leave("drained")
+            elif self._orders.desired == "drain" and not (
+                self._dispatcher.calls or self._dispatcher.ended or self._ended
+            ):
+                self.leave("drained")
             refusal = next((link.refusal for link in self._links if link.refusal), "")
             if refusal:
                 self.halt(refusal)
@@ -175,7 +177,8 @@ class Worker:
             for link in self._links:
                 link.limit = link.limit * allowed // wanted
         backlog = len(self._ended) > max(_MIN_BACKLOG, 2 * wanted)
-        self._dispatcher.hold_back(on=bool(self._problem) or backlog)
+        is_draining = orders.desired == "drain"
+        self._dispatcher.hold_back(on=bool(self._problem) or backlog or is_draining)
         self._dispatcher.wake()
 
     async def _claim(self, n: int) -> list[Claimed]:
@@ -236,5 +239,6 @@ class Worker:
         if self._disowned:
             self._journal.abandon()
             return
+        self._n_put_back = sum(isinstance(call.outcome, PutBack) for call in self._ended)
         reason = self.halt_reason or self.exit_reason
         self._journal.close(self._ended, self._state(), reason, self._clock.now())

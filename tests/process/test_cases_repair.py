@@ -59,6 +59,24 @@ def test_res_05_output_and_ledger_edited_by_hand(
     assert report.detail in run.log()
 
 
+def test_res_05_a_line_whose_row_alone_was_set_back_is_adopted(
+    run: CaseRun, simulator: SimulatorThread
+) -> None:
+    """The one row that was changed has not moved the counters, and nothing else is pending."""
+    simulator.script({"*": ["ok"]})
+    run.write_rows(ROWS)
+    assert run.to_the_end() == 0, run.log_tail()
+    path = run.output / PARTITION / "responses.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"torn')
+    edit_ledger(run, {"a0": PENDING})
+
+    assert run.to_the_end() == 0, run.log_tail()
+
+    assert simulator.stats.calls_total == len(ROWS)
+    run.assert_whole(ROWS)
+    assert_books_balance(run)
+
+
 def test_res_05_a_finished_run_that_nobody_edited_is_left_as_it_is(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -72,7 +90,7 @@ def test_res_05_a_finished_run_that_nobody_edited_is_left_as_it_is(
 
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert simulator.stats.calls_total == len(ROWS)
-    assert "repaired" not in {deed.event for deed in run.deeds()}
+    assert "files repaired" not in {deed.event for deed in run.deeds()}
 
 
 def test_res_07_failed_rows_are_offered_and_tried_again_alone(

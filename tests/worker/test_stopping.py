@@ -72,6 +72,27 @@ async def test_drain_finishes_what_runs_and_sends_nothing_new(
     stage.assert_consistent()
 
 
+async def test_a_drain_that_is_taken_back_goes_on_to_the_end(
+    simulator: SimulatorThread, tmp_path: Path
+) -> None:
+    simulator.script({"*": ["ok delay=0.3"]})
+    stage = Stage(tmp_path, simulator.url, concurrency=4)
+    stage.fill(random_texts(16, seed=1))
+
+    async with stage.shift() as shift:
+        await shift.until(lambda: simulator.stats.in_flight == 4, "four in flight")
+        workers.set_desired(stage.ledger, shift.id, "drain")
+        shift.worker.hurry()
+        await shift.until(
+            lambda: stage.worker_row(shift.id).state == "draining", "draining to be told"
+        )
+        workers.set_desired(stage.ledger, shift.id, "work")
+        shift.worker.hurry()
+        await shift.until(lambda: stage.partition().counts.ok == 16, "all answers")
+
+    stage.assert_consistent()
+
+
 async def test_an_order_to_stop_does_the_same_as_a_signal(
     simulator: SimulatorThread, tmp_path: Path
 ) -> None:
