@@ -1,8 +1,8 @@
 """What a service does first with what an earlier one left, however that ended.
 
-Order: bury the workers that died with it, put back what nobody runs, finish scans that died in the middle, make files and
-ledger agree, remove what sealed outputs have replaced. Called under the home's lock, before any
-worker is started. Safe to die in, and to repeat.
+Order: bury the workers that died with it, put back what nobody runs, finish scans that died in the
+middle, make files and ledger agree, remove what sealed outputs have replaced. Called under the
+home's lock, before any worker is started. Safe to die in, and to repeat.
 """
 
 import logging

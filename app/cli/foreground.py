@@ -21,9 +21,10 @@ from app.core.format import one_line, plural
 from app.core.spec import RunSpec
 from app.core.states import RunState
 from app.core.views import RunView
-from app.errors import InputError, LongwatchError
+from app.errors import InputError, LongwatchError, StorageError
 from app.events import log_event
 from app.figures import RunFigures
+from app.files.ownership import probe_folder
 from app.ledger.runs import partitions_of
 from app.logs import configure_logging
 from app.service import Service
@@ -70,9 +71,18 @@ def check_binding(settings: Settings) -> None:
         )
 
 
+def check_home(settings: Settings) -> None:
+    """Refuse a home that cannot be written, before the log is opened in it (led-05)."""
+    for folder in (settings.home.absolute(), settings.home.absolute() / "logs"):
+        problems = probe_folder(folder)
+        if problems:
+            raise StorageError("; ".join(problems), hint="Mend the rights, or give another --home")
+
+
 def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: bool) -> int:
     """Serve the home until the run of the spec has ended, or for good without one."""
     check_binding(settings)
+    check_home(settings)
     log = configure_logging(settings.home / "logs" / "service.log", settings.log_cap_mb)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -33,6 +33,8 @@ from app.settings import Settings
 _FREE_FRESH_S = 5.0
 # a token of an answer takes about so much of a line: its id in digits, a comma, its text
 _BYTES_PER_TOKEN = 12
+# A worker records each tick; so much later, and four ticks, it waits for disk or ledger.
+_SLOW_AFTER_S = 2.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,8 @@ class _Look:
     at_s: float
     partitions: Sequence[PartitionView]
     workers: Sequence[WorkerView]
+    settings: Settings
+    is_served: bool
 
 
 def collect(
@@ -62,6 +66,8 @@ def collect(
         at_s=clock.monotonic(),
         partitions=runs.partitions_of(ledger, run.id),
         workers=workers.living(ledger, run.id),
+        settings=settings,
+        is_served=speedometer is not None,
     )
     views = [_outlook(ledger, look, each, speedometer) for each in look.partitions]
     found = _conditions(ledger, look, views, speedometer, settings)
@@ -149,8 +155,22 @@ def _partition(
         speed_tokens_per_s=speed,
         time_left=partition_end(view, silence),
         last_token_at=max((w.last_token_at for w in mine if w.last_token_at), default=None),
-        remarks=_remarks(partition, mine),
+        remarks=(*_remarks(partition, mine), *_slowness(look, mine)),
     )
+
+
+def _slowness(look: _Look, mine: Sequence[WorkerView]) -> list[str]:
+    """Say that a worker's ticks come late: it waits for disk or ledger, not for the server."""
+    lease_s, tick_s = look.settings.lease_s, look.settings.tick_s
+    late_s = [
+        (look.now - worker.lease_expires_at).total_seconds() + lease_s
+        for worker in mine
+        if worker.state != "starting"
+    ]
+    slowest_s = max(late_s, default=0.0)
+    if not look.is_served or slowest_s < max(_SLOW_AFTER_S, 4 * tick_s):
+        return []
+    return [f"storage slow: nothing could be recorded for {slowest_s:.0f} s"]
 
 
 def _remarks(partition: PartitionView, mine: Sequence[WorkerView]) -> tuple[str, ...]:

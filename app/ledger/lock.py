@@ -61,7 +61,7 @@ async def acquire(home: Path, clock: Clock) -> HomeLock:
     to ten seconds for its workers to leave.
     """
     path = home / "service.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _open(path, os.O_CREAT)
     deadline = clock.monotonic() + ORPHAN_WAIT_S
     while not _try(descriptor):
         holder = holder_of(home)
@@ -78,6 +78,16 @@ async def acquire(home: Path, clock: Clock) -> HomeLock:
         await clock.sleep(_POLL_S)
     holder = Holder(pid=os.getpid(), host=socket.gethostname(), since=iso(clock.now()))
     return HomeLock(path, descriptor, holder)
+
+
+def _open(path: Path, flags: int = 0) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+    except OSError as error:
+        raise ConflictError(
+            f"cannot open {path}: {error.strerror}",
+            hint="Run as the user whose home it is, or give another --home",
+        ) from error
 
 
 def _try(descriptor: int) -> bool:
@@ -129,7 +139,7 @@ def living_service(home: Path) -> Holder | None:
     path = home / "service.lock"
     if not path.exists():
         return None
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = _open(path)
     try:
         if _try(descriptor):
             return None

@@ -15,6 +15,8 @@ from sqlalchemy import URL
 
 from app.errors import LedgerError
 
+# What a file that may well be a ledger answers to somebody without the rights to it.
+_FORBIDDEN = frozenset({sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -79,6 +81,11 @@ def revision_of(path: Path) -> str | None:
         if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
             raise LedgerError(
                 f"ledger {path}: {error}", hint="Another process holds it; let that end first"
+            ) from error
+        if error.sqlite_errorcode & 0xFF in _FORBIDDEN:  # the low byte is the kind
+            raise LedgerError(
+                f"cannot open the ledger {path}: {error}",
+                hint="Run as the user whose home it is, or give another --home",
             ) from error
         raise LedgerError(
             f"{path} is not a Longwatch ledger ({error})",

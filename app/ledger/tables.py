@@ -117,6 +117,14 @@ class SampleRow(Base, table=True):
             sqlite_where=text("state IN ('failed', 'rejected', 'empty', 'suspect')"),
             postgresql_where=text("state IN ('failed', 'rejected', 'empty', 'suspect')"),
         ),
+        # The latest answers, for their lengths. The list stands as `kept_states()` writes it.
+        Index(
+            "ix_sample_kept",
+            "partition_id",
+            "position",
+            sqlite_where=text("state IN ('empty', 'ok', 'suspect', 'truncated')"),
+            postgresql_where=text("state IN ('empty', 'ok', 'suspect', 'truncated')"),
+        ),
         Index(
             "ix_sample_suspected",
             "partition_id",

@@ -21,10 +21,11 @@ from app.ledger.settings_of_runs import (
     has_living_workers,
     set_prompts_path,
 )
-from app.submission.identity import PROMPTS, REPLICAS, Changes, Identity, changes_since, merged
+from app.submission.identity import REPLICAS, Changes, Identity, changes_since, merged
 from app.submission.limits import apply_limits
 from app.submission.manifest import add_generation, entry_of
 from app.submission.partitions import new_partition, same_folder
+from app.submission.prompt_digests import PROMPTS
 from app.submission.request import Request
 from app.submission.scanning import SCANNING, complete_scans
 

@@ -1,13 +1,13 @@
 """What a run's answers depend on, as it is stored and as it is now.
 
-Owns the two parts of `fingerprint_json`: what the run was started with, and what its servers must
-say of themselves. Comparing is `core/fingerprint.py`.
+Owns the parts of `fingerprint_json`: what the run was started with, what its servers must say of
+themselves, and which prompt files were seen. Comparing is `core/fingerprint.py`.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from datetime import datetime
 
 from app.core.fingerprint import (
     changed_names,
@@ -20,12 +20,11 @@ from app.core.fingerprint import (
 from app.core.spec import RunSpec, to_json
 from app.core.types import ServerFacts
 from app.errors import InputError
-from app.files.prompt_ids import file_sha256
 from app.preflight import Report
+from app.submission.prompt_digests import PROMPTS, prompt_digests
 
 _SAME_IN_BOTH = frozenset({"model_path", "tokenizer_path", "weight_version"})
 _DECIDES_IDS = ("model", "tokenizer", "chat_template_kwargs.", "max_new_tokens@")
-PROMPTS = "prompts@"
 REPLICAS = "samples_per_prompt"
 
 
@@ -37,6 +36,7 @@ class Identity:
     facts: Mapping[str, ServerFacts]
     fingerprint: Mapping[str, object]
     servers: Mapping[str, object]
+    seen: Mapping[str, list[int]]
 
     @property
     def parts(self) -> dict[str, object]:
@@ -52,25 +52,29 @@ class Identity:
 
     @property
     def as_json(self) -> str:
-        return json.dumps({"fingerprint": self.fingerprint, "identity": self.servers})
+        return _stored(self.fingerprint, self.servers, self.seen)
 
     @property
     def _first(self) -> ServerFacts:
         return next(iter(self.facts.values()))
 
 
-def identity_now(spec: RunSpec, report: Report) -> Identity:
-    """Return the identity of what was submitted. Reads every prompt file whole: take a thread."""
+def identity_now(spec: RunSpec, report: Report, stored_json: str, now: datetime) -> Identity:
+    """Return the identity of what was submitted, "{}" being stored of a new run.
+
+    Reads every prompt file whole that the run has not seen as it is: take a thread.
+    """
     if not report.facts:
         raise InputError("no server answered", hint="see the errors of the check")
     resolved = replace(spec, partitions=dict(report.partitions))
     first = next(iter(report.facts.values()))
-    digests = {name: file_sha256(Path(path)) for name, path in report.prompts.items()}
+    found = prompt_digests(report.prompts, stored_json, now)
     return Identity(
         spec=resolved,
         facts=report.facts,
-        fingerprint=fingerprint(resolved, first, digests),
+        fingerprint=fingerprint(resolved, first, found.digests),
         servers=identity_of(first),
+        seen=found.seen,
     )
 
 
@@ -114,8 +118,22 @@ def changes_since(stored_json: str, now: Identity, rescanned: frozenset[str]) ->
 
 def merged(stored_json: str, now: Identity) -> str:
     """Return the identity to store: what is new, and partitions that only the run has."""
-    old = json.loads(stored_json).get("fingerprint") or {}
+    stored = json.loads(stored_json)
+    old = stored.get("fingerprint") or {}
     missing = {
         name: value for name, value in old.items() if "@" in name and name not in now.fingerprint
     }
-    return json.dumps({"fingerprint": {**now.fingerprint, **missing}, "identity": now.servers})
+    seen = {
+        name: mark
+        for name, mark in (stored.get("seen") or {}).items()
+        if f"{PROMPTS}{name}" in missing
+    }
+    return _stored({**now.fingerprint, **missing}, now.servers, {**now.seen, **seen})
+
+
+def _stored(
+    fingerprinted: Mapping[str, object],
+    servers: Mapping[str, object],
+    seen: Mapping[str, list[int]],
+) -> str:
+    return json.dumps({"fingerprint": fingerprinted, "identity": servers, "seen": seen})

@@ -114,11 +114,10 @@ def _submit(request: Request, spec: RunSpec) -> RunView:
     now = request.clock.now()
     for url, facts in request.report.facts.items():
         remember_server(ledger, url, orjson.dumps(asdict(facts), default=dict).decode(), now)
-    identity = identity_now(spec, request.report)
-    same_name = [run for run in runs.list_runs(ledger) if run.name == spec.name]
-    if same_name:
-        return go_on(request, same_name[0], identity)
-    return _begin(request, identity)
+    run = next((run for run in runs.list_runs(ledger) if run.name == spec.name), None)
+    stored_json = "{}" if run is None else run.fingerprint_json
+    identity = identity_now(spec, request.report, stored_json, now)
+    return _begin(request, identity) if run is None else go_on(request, run, identity)
 
 
 def _begin(request: Request, identity: Identity) -> RunView:

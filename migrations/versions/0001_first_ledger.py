@@ -187,6 +187,13 @@ def upgrade() -> None:
             postgresql_where=sa.text("state IN ('failed', 'rejected', 'empty', 'suspect')"),
         )
         batch_op.create_index(
+            "ix_sample_kept",
+            ["partition_id", "position"],
+            unique=False,
+            sqlite_where=sa.text("state IN ('empty', 'ok', 'suspect', 'truncated')"),
+            postgresql_where=sa.text("state IN ('empty', 'ok', 'suspect', 'truncated')"),
+        )
+        batch_op.create_index(
             "ix_sample_running",
             ["worker_id"],
             unique=False,
@@ -300,6 +307,11 @@ def downgrade() -> None:
             "ix_sample_running",
             sqlite_where=sa.text("state = 'running'"),
             postgresql_where=sa.text("state = 'running'"),
+        )
+        batch_op.drop_index(
+            "ix_sample_kept",
+            sqlite_where=sa.text("state IN ('empty', 'ok', 'suspect', 'truncated')"),
+            postgresql_where=sa.text("state IN ('empty', 'ok', 'suspect', 'truncated')"),
         )
         batch_op.drop_index(
             "ix_sample_failures",

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.engine import Connection
 
 from app.core.types import PartitionId
-from app.ledger import repairs, workers
+from app.ledger import repairs, samples, workers
 from tests.ledger.hand import NOW, Hand, numbers
 from tests.ledger.scene import Part, Scene
 
@@ -130,6 +130,15 @@ def test_leaving_reads_running_samples_from_their_index(large: tuple[Scene, Part
     found = plans(scene, lambda: workers.deregister(scene.ledger, hand.worker_id, "test", NOW))
 
     assert "ix_sample_running" in plan_with(found, "count(*) FROM sample")
+    assert_no_scan(found)
+
+
+def test_the_latest_lengths_are_read_from_their_index(large: tuple[Scene, PartitionId]) -> None:
+    scene, partition_id = large
+
+    found = plans(scene, lambda: samples.recent_lengths(scene.ledger, partition_id))
+
+    assert "ix_sample_kept" in plan_with(found, "output_tokens FROM sample")
     assert_no_scan(found)
 
 

@@ -6,14 +6,16 @@ and waiting are `run_process`. Ticks are short, so that a test waits for events 
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 
 from app.ledger import activity, runs
+from app.ledger.lock import living_service
 from app.simulator.server import SimulatorThread
 from tests import books
 from tests.cases.settings import calls
@@ -48,12 +50,40 @@ class CaseRun(RunProcess):
         self.start(*flags)
         return self.wait(HANG_S)
 
+    @contextmanager
+    def beside(self, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start the spec as it is now once more, beside the service that lives on the home."""
+        service, self.process = self.process, None
+        self.start(*flags)
+        follower, self.process = self.process, service
+        assert follower is not None
+        try:
+            yield follower
+        finally:
+            follower.kill()
+            follower.wait()
+
     def ask(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run any command of ours on this home, whatever comes of it."""
         command = [*self.wrapper, sys.executable, "-m", "app", *words, "--home", str(self.home)]
         return subprocess.run(
             command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S
         )
+
+    def figures(self, run_id: int = 1, timeout_s: float = 10.0) -> dict[str, Any]:
+        """Ask the living service for a run's figures, as a page does."""
+        holder = living_service(self.home)
+        assert holder is not None
+        token = (self.home / "token").read_text().strip()
+        answer = httpx.get(
+            f"{holder.address}/api/v1/runs/{run_id}",
+            headers={"authorization": f"Bearer {token}"},
+            trust_env=False,
+            timeout=timeout_s,
+        )
+        assert answer.status_code == 200, answer.text
+        value: dict[str, Any] = answer.json()
+        return value
 
     # -- what has come of it ------------------------------------------------------------------
 
@@ -111,7 +141,3 @@ def calls_since(simulator: SimulatorThread, before: Mapping[str, int]) -> dict[s
     """Return how often each row was sent since, rows that were not left out."""
     now = calls(simulator)
     return {key: n - before.get(key, 0) for key, n in now.items() if n > before.get(key, 0)}
-
-
-def said(path: Path) -> str:
-    return path.read_text(errors="replace") if path.exists() else ""

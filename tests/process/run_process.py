@@ -130,9 +130,8 @@ max_new_tokens = {self.max_new_tokens}
         with (self.folder / "run.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*self.wrapper, *command, "--no-web", "--port", "0", *flags],
-                cwd=ROOT,
                 env={**os.environ, **self.environment},
-                **{"stdout": log, "stderr": log, **more},
+                **{"cwd": ROOT, "stdout": log, "stderr": log, **more},
             )
 
     def kill(self) -> None:

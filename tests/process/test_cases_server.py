@@ -1,0 +1,131 @@
+"""Cases srv-24, srv-25, prg-02 and inp-11 with real processes: what is seen from outside."""
+
+import base64
+import json
+
+import pytest
+
+from app.core.estimate import Unknown
+from app.figures import RunFigures, from_json
+from app.simulator.server import SimulatorThread
+from tests.cases.settings import calls
+from tests.process.accounts import assert_books_balance
+from tests.process.case_run import PARTITION, CaseRun
+from tests.process.run_process import wait_for
+
+NEW = ("/server_info", "/model_info")
+OLD = ("/get_server_info", "/get_model_info")
+
+
+@pytest.mark.parametrize(
+    "gone", [OLD, NEW, (*OLD, *NEW, "/v1/models")], ids=["new names", "old names", "no route"]
+)
+def test_srv_24_info_routes_under_other_names(
+    run: CaseRun, simulator: SimulatorThread, gone: tuple[str, ...]
+) -> None:
+    simulator.script({"*": ["ok"]}, {path: [404, "Not Found"] for path in gone})
+    run.write_rows(["a1", "a2"])
+
+    assert run.to_the_end() == 0, run.log_tail()
+
+    assert run.states() == {"a1": "ok", "a2": "ok"}
+    run.assert_whole(["a1", "a2"])
+    limits_unknown = "does not tell its limits: the context length is unknown"
+    assert (limits_unknown in run.log_tail()) == (len(gone) > 2)
+
+
+def test_srv_25_a_server_that_still_loads_is_waited_for(
+    run: CaseRun, simulator: SimulatorThread
+) -> None:
+    """Nobody listens, then it answers 503, then it serves; each time the counter is seen first."""
+    simulator.script({"*": ["ok"]})
+    simulator.stop()
+    run.run_lines = "startup_wait_s = 120"
+    run.write_spec()
+    run.write_rows(["a1", "a2"])
+    run.start()
+    wait_for(lambda: run.log_tail().count("of 120 s") >= 2, "the counter while it refuses")
+    assert run.n_runs() == 0
+
+    simulator.set(unavailable=True)
+    simulator.start()
+    wait_for(lambda: "/health answers 503" in run.log_tail(), "the counter while it loads")
+    assert run.n_runs() == 0
+    assert simulator.stats.generate_calls == 0
+    simulator.set(unavailable=False)
+
+    assert run.wait(30) == 0, run.log_tail()
+    assert calls(simulator) == {"a1": 1, "a2": 1}
+    assert run.states() == {"a1": "ok", "a2": "ok"}
+
+
+def assert_adds_up(figures: RunFigures) -> None:
+    counts = figures.counts
+    assert 0 <= figures.percent <= 100
+    assert (figures.percent == 100) == (counts.pending + counts.running == 0)
+    assert min(counts.pending, counts.running, counts.kept, counts.failed) >= 0
+    for left in (figures.time_left, *(each.time_left for each in figures.partitions)):
+        assert isinstance(left, Unknown) or left.low_s >= 0
+
+
+def test_prg_02_figures_add_up_in_every_look_while_a_partition_is_added(
+    run: CaseRun, simulator: SimulatorThread
+) -> None:
+    """The partition is added by starting the same spec again, beside the living service."""
+    simulator.script(
+        {"@@flaky": [{"json": [500, {}]}, "cut mid_body", "ok"], "*": ["ok delay=0.2"]}
+    )
+    rows = [f"a{n} @@flaky" if n % 5 == 0 else f"a{n}" for n in range(50)]
+    run.run_lines = "max_attempts = 4"
+    run.write_spec()
+    run.write_rows(rows)
+    run.start()
+    totals: list[int] = []
+
+    def look(least: int) -> bool:
+        figures = from_json(run.figures())
+        assert_adds_up(figures)
+        totals.append(figures.counts.total)
+        return figures.counts.kept >= least
+
+    run.wait_kept(1)
+    wait_for(lambda: look(10), "ten answers")
+    assert_adds_up(from_json(json.loads(run.order("status", "--json"))))
+    run.write_rows(rows, "B3_added")
+    with run.beside() as follower:
+        wait_for(lambda: look(90), "most answers")
+        assert run.wait() == 0, run.log_tail()
+        assert follower.wait(30) == 0
+
+    assert set(totals) == {50, 100}
+    assert len(totals) > 10
+    assert "new in this run: B3_added" in run.log_tail()
+    assert_adds_up(from_json(json.loads(run.order("status", "--json"))))
+    run.assert_whole(rows)
+    run.assert_whole(rows, "B3_added")
+    assert_books_balance(run)
+
+
+def test_inp_11_a_gzip_cut_short_starts_nothing(run: CaseRun, simulator: SimulatorThread) -> None:
+    """Beside a partition that is whole, which must not run alone."""
+    run.write_rows(["a1"], "B3_whole")
+    path = run.folder / "prompts" / f"{PARTITION}.jsonl.gz"
+    path.write_bytes(base64.b64decode(CUT))
+
+    told = run.ask("run", str(run.spec), "--port", "0")
+
+    assert told.returncode == 1
+    assert told.stderr.startswith("error: ")
+    assert told.stderr.count("\n") == 1
+    assert str(path) in told.stderr
+    assert run.n_runs() == 0
+    assert not run.output.exists()
+    assert simulator.stats.generate_calls == 0
+
+
+# cut.jsonl.gz of the case: two members of two rows each, without the last 12 bytes
+CUT = (
+    "H4sIAAAAAAACA6tWykxRslJQSjdU0lFQyk0tLk5MTy0GikRXKxXl56SC5EqLU4tAssn5eSWpeSUgofy8VKXa2Fquaph2"
+    "I5K0l5Tng7UDAFCmL4x+AAAAH4sIAAAAAAACA6tWykxRslJQSjdW0lFQyk0tLk5MTy0GikRXKxXl56SC5EqLU4tAssn5"
+    "eSWpeSUgoZKMotRUpdrYWq5qmAEmJBmQll9a"
+)
