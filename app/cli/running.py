@@ -135,7 +135,9 @@ def run_spec(settings: Settings, spec: RunSpec, *, accept_changes: bool) -> int:
     """Run a spec to its end, here or by the living service."""
     with living_api(settings) as api:
         if api is not None:
-            return run_by_service(api, spec, accept_changes=accept_changes)
+            code = run_by_service(settings, api, spec, accept_changes=accept_changes)
+            if code is not None:
+                return code
     return run_foreground(settings, spec, accept_changes=accept_changes)
 
 

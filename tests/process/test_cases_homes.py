@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 import sys
 
+import pytest
+
 from app.core.states import RunState
 from app.simulator.server import SimulatorThread
 from tests.cases.settings import calls
@@ -82,6 +84,34 @@ def test_a_second_run_is_given_to_the_living_service_and_followed(
         other.close()
     assert answered(run) == ["a0", "a1"]
     assert calls(simulator) == {"a0": 1, "a1": 2, "b0": 1, "b1": 1, "b2": 1}
+
+
+@pytest.mark.parametrize("how", ["its own run is over", "it is killed"])
+def test_a_follower_goes_on_by_itself_when_the_service_leaves(
+    run: CaseRun, simulator: SimulatorThread, how: str
+) -> None:
+    simulator.script({"@@held": ["ok delay=3600", "ok"], "*": ["ok"]})
+    run.write_rows(["a0", "a1 @@held"])
+    run.start()
+    run.wait_kept(1)
+    other = second_of(run)
+    other.write_rows(["b0", "b1 @@held"])
+    try:
+        other.start()
+        wait_for(lambda: "b1 @@held" in simulator.stats.calls, "the second run in flight")
+        if how == "it is killed":
+            run.kill()
+        else:
+            run.order("pause", "test")
+            wait_for(lambda: simulator.stats.in_flight == 1, "the first run's row put back")
+            run.order("resume", "test")
+            assert run.wait(30) == 0, run.log_tail()
+        assert other.wait(30) == 0, other.log_tail()
+        assert "it goes on here" in other.log_tail()
+    finally:
+        other.close()
+    assert answered(other) == ["b0", "b1"]
+    assert calls(simulator)["b1"] == 2
 
 
 def test_the_ledgers_locks_survive_whatever_the_service_does(

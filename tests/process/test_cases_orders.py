@@ -29,8 +29,8 @@ def test_pause_resume_and_concurrency_take_effect_on_the_server(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
     simulator.script({"*": ["ok delay=0.3"]})
-    rows = [f"a{n}" for n in range(60)]
-    others = [f"b{n}" for n in range(60)]
+    rows = [f"a{n}" for n in range(200)]
+    others = [f"b{n}" for n in range(200)]
     run.write_rows(rows)
     run.write_rows(others, OTHER)
     run.start()
@@ -52,6 +52,7 @@ def test_pause_resume_and_concurrency_take_effect_on_the_server(
     run.order("concurrency", "test", OTHER, "auto")
     assert partition(run, OTHER).own_concurrency is None
 
+    simulator.script({"*": ["ok"]})
     assert run.wait(30) == 0, run.log_tail()
     run.assert_whole(rows)
     run.assert_whole(others, OTHER)
@@ -64,7 +65,7 @@ def test_drain_export_and_stop_of_a_run_that_lives(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
     simulator.script({"*": ["ok delay=0.3"]})
-    rows = [f"a{n}" for n in range(48)]
+    rows = [f"a{n}" for n in range(200)]
     run.write_rows(rows)
     run.start()
     wait_for(lambda: run.kept() >= 8 and in_flight(simulator)["a"] == 8, "eight in flight")
@@ -92,6 +93,7 @@ def test_drain_export_and_stop_of_a_run_that_lives(
     assert view.state is RunState.STOPPED
     assert simulator.stats.in_flight == 0
 
+    simulator.script({"*": ["ok"]})
     assert run.to_the_end() == 0, run.log_tail()
     run.assert_whole(rows)
     assert_books_balance(run)

@@ -1,4 +1,4 @@
-"""Case led-05 with a real process of an ordinary user: each missing right is named, no server asked.
+"""Case led-05 with a real process of an ordinary user: each missing right is named, none asked.
 
 Root may write everywhere, so under root the program runs as another user. It keeps only the right
 to read what it needs (the interpreter may lie in root's own folder); without `setpriv` the tests

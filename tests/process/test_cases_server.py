@@ -1,4 +1,4 @@
-"""Cases srv-24, srv-25, prg-02 and inp-11 with real processes: what is seen from outside."""
+"""Cases srv-15, srv-24, srv-25, prg-02, inp-11 and inp-13 with real processes."""
 
 import base64
 import json
@@ -129,3 +129,56 @@ CUT = (
     "I5K0l5Tng7UDAFCmL4x+AAAAH4sIAAAAAAACA6tWykxRslJQSjdW0lFQyk0tLk5MTy0GikRXKxXl56SC5EqLU4tAssn5"
     "eSWpeSUgoZKMotRUpdrYWq5qmAEmJBmQll9a"
 )
+
+
+def test_srv_15_the_clamped_limit_is_sent_on_every_attempt_and_recorded(
+    run: CaseRun, simulator: SimulatorThread
+) -> None:
+    """A prompt of 4,000 ids in a context of 4,096, stopped and resumed in the midst of it."""
+    simulator.set(context_length=4_096)
+    simulator.script({"@@held": ["ok delay=3600", "ok"], "*": ["ok"]})
+    run.max_new_tokens = 512
+    run.write_spec()
+    long = "v1 @@held ".ljust(3_983, "x")
+    run.write_rows(["v2", long])
+    run.start()
+    wait_for(lambda: simulator.stats.in_flight == 1 and run.kept() == 1, "the long one in flight")
+    run.order("stop")
+    assert run.wait(30) == 3, run.log_tail()
+
+    assert run.to_the_end() == 0, run.log_tail()
+
+    limits = {line["id"]: line["max_new_tokens"] for line in run.lines()}
+    assert limits["v2"] == 512
+    assert 0 < limits["v1"] <= 96
+    sent = [(each.n_input_ids, each.max_new_tokens) for each in simulator.stats.requests()]
+    assert sent[1:] == [(4_000, limits["v1"])] * 2
+
+
+def test_inp_13_partitions_with_the_same_base_name_have_outputs_of_their_own(
+    run: CaseRun, simulator: SimulatorThread
+) -> None:
+    """The first file is also given under another spelling and as a symlink: it runs once."""
+    simulator.script({"*": ["ok"]})
+    for day, n_rows in (("day1", 2), ("day2", 3)):
+        run.write_rows([f"{day}-{n}" for n in range(n_rows)])
+        (run.folder / day).mkdir()
+        (run.folder / "prompts" / f"{PARTITION}.jsonl").rename(run.folder / day / "part.jsonl")
+    (run.folder / "link.jsonl").symlink_to(run.folder / "day1" / "part.jsonl")
+    places = {
+        "B1_one": "day1/part.jsonl",
+        "B1_two": "day2/part.jsonl",
+        "B1_again": "./day1/../day1/part.jsonl",
+        "B1_link": "link.jsonl",
+    }
+    run.spec_lines = "\n".join(
+        f'[partition.{name}]\nprompts = "{path}"' for name, path in places.items()
+    )
+    run.write_spec()
+
+    assert run.to_the_end() == 0, run.log_tail()
+
+    assert {each.name: each.counts.ok for each in run.partitions()} == {"B1_one": 2, "B1_two": 3}
+    assert [len(run.lines(name)) for name in ("B1_one", "B1_two")] == [2, 3]
+    assert simulator.stats.calls_total == 5
+    assert run.log_tail().count("it is run once") == 2
