@@ -41,6 +41,7 @@ from app.supervisor.processes import Processes
 from app.tokenizing import TokenizingKeeper
 
 STEP_S = 0.5
+_ENDED = (RunState.FINISHED, RunState.STOPPED)
 _STOP_WAIT_S = 20.0
 Say = Callable[[str], None]
 
@@ -61,6 +62,7 @@ class Service:
         self._sealer = ThreadPoolExecutor(1, thread_name_prefix="sealer")
         self._speed = Speedometer()
         self._submitting = asyncio.Lock()
+        self._guests: set[RunId] = set()
         self._server: uvicorn.Server | None = None
         self._closing = False
         self._trouble = ""
@@ -196,8 +198,22 @@ class Service:
                 clock=self._clock,
                 say=say,
             )
+        self._guests.add(run.id)
         self.poke()
         return run
+
+    async def wait_for_guests(self, say: Say) -> None:
+        """Wait until the runs that were submitted to this service have ended, paused ones too."""
+        told = False
+        while guests := [
+            run.name
+            for run in runs.list_runs(self.ledger)
+            if run.id in self._guests and run.state not in _ENDED
+        ]:
+            if not told:
+                say(f"Still serving {', '.join(guests)}; this ends with it, or with Ctrl-C.")
+            told = True
+            await self._clock.sleep(STEP_S)
 
     def figures(self, run_id: RunId) -> RunFigures:
         run = runs.get_run(self.ledger, run_id)
@@ -209,6 +225,6 @@ class Service:
             figures = await asyncio.to_thread(self.figures, run_id)
             changed(figures)
             run = runs.get_run(self.ledger, run_id)
-            if run.state in (RunState.FINISHED, RunState.STOPPED):
+            if run.state in _ENDED:
                 return run
             await self._clock.sleep(1.0)

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 
 import uvloop
 
-from app.cli.options import EXIT_FAILED_SAMPLES, EXIT_OK, EXIT_STOPPED
+from app.cli.options import EXIT_ERROR, EXIT_FAILED_SAMPLES, EXIT_OK, EXIT_STOPPED
 from app.cli.voice import say
 from app.clock import SystemClock
 from app.core.format import one_line, plural
 from app.core.spec import RunSpec
 from app.core.states import RunState
+from app.core.supervision import HALTED
 from app.core.views import RunView
 from app.errors import InputError, LongwatchError, StorageError
 from app.events import log_event
@@ -110,8 +111,12 @@ async def _serve(settings: Settings, spec: RunSpec | None, *, accept_changes: bo
         await asyncio.wait({asked, work}, return_when=asyncio.FIRST_COMPLETED)
         display.close()
         if work.done():
+            code = _tell_end(service, work.result())
+            guests = asyncio.create_task(service.wait_for_guests(say))
+            await asyncio.wait({asked, guests}, return_when=asyncio.FIRST_COMPLETED)
+            guests.cancel()
             asked.cancel()
-            return _tell_end(service, work.result())
+            return code
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         say("Stopping: what was made so far is kept. A second Ctrl-C does not wait.")
@@ -141,7 +146,7 @@ def tell_end(state: RunState, reason: str, *, kept: int, failed: int, where: str
     if state is not RunState.FINISHED:
         because = f": {one_line(reason)}" if reason else ""
         say(f"The run is {state}{because}. Go on with: longwatch resume, or start it again.")
-        return EXIT_STOPPED
+        return EXIT_ERROR if reason.startswith(HALTED) else EXIT_STOPPED
     answers = f"{plural(kept, 'answer')} in {where}"
     if failed:
         say(f"Finished with {plural(failed, 'failed sample')}; {answers}. See longwatch retry.")

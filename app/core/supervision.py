@@ -16,6 +16,8 @@ from app.core.types import PartitionId
 from app.core.views import PartitionView
 
 MAX_IDLE_DEATHS = 5
+# How the reason of a run begins that nobody stopped: its server or settings serve nobody.
+HALTED = "halted: "
 _FIRST_BACKOFF_S = 0.5
 _MAX_BACKOFF_S = 30.0
 

@@ -15,6 +15,7 @@ from app.core.shares import split_servers
 from app.core.spec import RunSpec, from_json
 from app.core.states import PartitionState, RunState
 from app.core.supervision import (
+    HALTED,
     MAX_IDLE_DEATHS,
     Want,
     Wanted,
@@ -37,7 +38,6 @@ from app.supervisor.processes import Exit, Processes
 
 _LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
 _EXIT_HALTED = 3
-HALTED = "halted: "
 
 
 class Supervisor:

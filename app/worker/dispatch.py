@@ -190,6 +190,8 @@ class Dispatcher:
         if isinstance(outcome, Halt):
             self.halt(outcome.reason)
         elif isinstance(outcome, Fail) or (isinstance(outcome, PutBack) and outcome.charged):
+            if call.is_trial:
+                link.failed_trial()
             self._observer(
                 AttemptFailed(
                     sample_id=call.claim.sample_id,

@@ -24,6 +24,7 @@ from app.sglang.client import ServerClient
 _LOOKS = 3
 _LOOK_GAP_S = 0.3
 _HEALTHY = 200
+_FAILED_TRIALS = 3
 
 
 class LinkState(StrEnum):
@@ -58,6 +59,7 @@ class ServerLink:
         self.is_untried = True
         self._trial_patience_s = trial_patience_s
         self._n_trials = 0
+        self._n_failed_trials = 0
         self._tried_at_s = 0.0
         self._clock = clock
         self._random = random
@@ -108,6 +110,17 @@ class ServerLink:
         """Use less of the share for a while: the server's queue is full."""
         self._shed = self._shed.on_busy(self._clock.monotonic())
 
+    def failed_trial(self) -> None:
+        """Note that a trial ended in an error of its own. After some, the rest is sent, untried.
+
+        A server that answers errors speaks the protocol; one row that it cannot serve, or three,
+        must not hold back all others.
+        """
+        self._n_failed_trials += 1
+        if self.is_on_trial and self._n_failed_trials >= _FAILED_TRIALS:
+            self.state = LinkState.OPEN
+            self.changed()
+
     def passed_trial(self) -> None:
         self.is_untried = False
         if self.state is LinkState.TRIAL:
@@ -156,7 +169,7 @@ class ServerLink:
         away_since, self.away_since = self.away_since, None
         self.state = LinkState.TRIAL
         self.is_untried = True
-        self._n_trials = 0
+        self._n_trials = self._n_failed_trials = 0
         if away_since is not None:
             away_s = (self._clock.now() - away_since).total_seconds()
             self._observer(ServerBack(url=self.url, away_s=away_s))

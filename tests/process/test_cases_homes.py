@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -86,9 +87,9 @@ def test_a_second_run_is_given_to_the_living_service_and_followed(
     assert calls(simulator) == {"a0": 1, "a1": 2, "b0": 1, "b1": 1, "b2": 1}
 
 
-@pytest.mark.parametrize("how", ["its own run is over", "it is killed"])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_follower_goes_on_by_itself_when_the_service_leaves(
-    run: CaseRun, simulator: SimulatorThread, how: str
+    run: CaseRun, simulator: SimulatorThread, how: signal.Signals
 ) -> None:
     simulator.script({"@@held": ["ok delay=3600", "ok"], "*": ["ok"]})
     run.write_rows(["a0", "a1 @@held"])
@@ -99,19 +100,40 @@ def test_a_follower_goes_on_by_itself_when_the_service_leaves(
     try:
         other.start()
         wait_for(lambda: "b1 @@held" in simulator.stats.calls, "the second run in flight")
-        if how == "it is killed":
-            run.kill()
-        else:
-            run.order("pause", "test")
-            wait_for(lambda: simulator.stats.in_flight == 1, "the first run's row put back")
-            run.order("resume", "test")
-            assert run.wait(30) == 0, run.log_tail()
+        run.signal(how)
+        assert run.wait(30) == (3 if how is signal.SIGTERM else -how)
         assert other.wait(30) == 0, other.log_tail()
         assert "it goes on here" in other.log_tail()
     finally:
         other.close()
     assert answered(other) == ["b0", "b1"]
     assert calls(simulator)["b1"] == 2
+
+
+def test_a_service_stays_for_the_runs_that_others_gave_it(
+    run: CaseRun, simulator: SimulatorThread
+) -> None:
+    simulator.script({"@@held": ["ok delay=3600", "ok"], "*": ["ok"]})
+    run.write_rows(["a0", "a1 @@held"])
+    run.start()
+    run.wait_kept(1)
+    other = second_of(run)
+    other.write_rows(["b0", "b1 @@held"])
+    try:
+        other.start()
+        wait_for(lambda: "b1 @@held" in simulator.stats.calls, "the second run in flight")
+        for name in ("test", "second"):  # pause and resume send the held row again
+            run.order("pause", name)
+            run.order("resume", name)
+            if name == "test":
+                wait_for(lambda: "Still serving second" in run.log_tail(), "its own run's end")
+        assert other.wait(30) == 0, other.log_tail()
+        assert run.wait(30) == 0, run.log_tail()
+    finally:
+        other.close()
+    assert "it goes on here" not in other.log_tail()
+    assert answered(run) == ["a0", "a1"]
+    assert answered(other) == ["b0", "b1"]
 
 
 def test_the_ledgers_locks_survive_whatever_the_service_does(
