@@ -27,7 +27,9 @@ class LongwatchError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.hint}" if self.hint else self.message
+        if not self.hint:
+            return self.message
+        return f"{self.message}. {self.hint[0].upper()}{self.hint[1:]}"
 
 
 class InputError(LongwatchError):

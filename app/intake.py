@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from app.core.format import plural
 from app.core.spec import RunSpec
 from app.core.states import SampleState
 from app.core.views import PartitionView
@@ -44,10 +45,12 @@ class ScanReport:
     duplicates: tuple[str, ...] = ()
 
     def in_words(self) -> str:
-        said = [f"{self.partition}: {self.n_records} records, {self.n_rejected} rejected"]
+        said = [
+            f"{self.partition}: {plural(self.n_records, 'record')}, {self.n_rejected:,} rejected"
+        ]
         if self.rejected:
             rest = self.n_rejected - len(self.rejected)
-            more = f"; and {rest} more" if rest else ""
+            more = f"; and {rest:,} more" if rest else ""
             said.append(f" ({'; '.join(self.rejected)}{more})")
         if self.duplicates:
             said.append(f"; the same id more than once: {', '.join(self.duplicates)}")
@@ -61,20 +64,34 @@ def scan_partition(ledger: Ledger, partition: PartitionView, spec: RunSpec, say:
     partition is then still `scanning`.
     """
     intake_rows.empty_partition(ledger, partition.id)
-    path = Path(partition.prompts_path)
-    collected = _Collected(spec.samples_per_prompt)
-    progress = _progress(partition.name, say)
-    for rows in _batches(path, collected, progress):
+
+    def insert(rows: list[NewSample]) -> None:
         intake_rows.insert_many(ledger, partition.id, rows)
+
+    report = _read(partition.name, Path(partition.prompts_path), spec, say, insert)
+    intake_rows.scanned(ledger, partition.id)
+    return report
+
+
+def count_records(name: str, path: Path, spec: RunSpec, say: Say) -> ScanReport:
+    """Read a prompt file whole as `scan_partition` would, and keep nothing of it."""
+    return _read(name, path, spec, say, lambda _: None)
+
+
+def _read(
+    name: str, path: Path, spec: RunSpec, say: Say, take: Callable[[list[NewSample]], None]
+) -> ScanReport:
+    collected = _Collected(spec.samples_per_prompt)
+    for rows in _batches(path, collected, _progress(name, say)):
+        take(rows)
     if collected.duplicates and spec.strict_ids:
         twice = "; ".join(collected.duplicates.sentences())
         raise InputError(
             f"{path} has the same id more than once: {twice}",
             hint="make the ids differ, or leave strict_ids out",
         )
-    intake_rows.scanned(ledger, partition.id)
     return ScanReport(
-        partition=partition.name,
+        partition=name,
         n_records=collected.n_records,
         n_samples=(collected.n_records - collected.n_rejected) * spec.samples_per_prompt
         + collected.n_rejected,
@@ -137,7 +154,7 @@ class _Collected:
         """Note a record that is no prompt; it has one row, however many replicas there are."""
         self.n_rejected += 1
         if len(self.rejected) < SHOWN_REJECTED:
-            self.rejected.append(f"line {line}: {reason}")
+            self.rejected.append(f"line {line:,}: {reason}")
         shown = str(index) if key is None else key
         return (index * self.replicas, index, 0, shown, _REJECTED, "", None, reason, None)
 

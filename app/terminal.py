@@ -6,7 +6,7 @@ to the run: from then on nothing is shown.
 """
 
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol, TextIO
 
 from rich.console import Console, Group
@@ -15,11 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from app.core import format as words
-from app.core.estimate import Unknown
+from app.core.conditions import ConditionKind
+from app.core.estimate import Unknown, wanted_samples
 from app.core.states import PartitionState, RunState
-from app.figures import PartitionFigures, RunFigures
+from app.figures import PartitionFigures, RunFigures, concerns, standstill
 
 LINE_EVERY_S = 10.0
+# until so long after the first block, one each so many seconds: a night fills no disk
+_PACES = ((600.0, LINE_EVERY_S), (7_200.0, 60.0))
+_LAST_PACE_S = 600.0
 _WIDE, _MIDDLE = 110, 76
 
 
@@ -81,22 +85,36 @@ class LiveTable:
 
 
 class Lines:
-    """Writes the headline and one line per partition each ten seconds, and at every change."""
+    """Writes the headline and one line per partition, ever more seldom, and at every change."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._is_lost = False
-        self._shown_at: datetime | None = None
-        self._shown_state: tuple[object, ...] = ()
+        self._first_at: datetime | None = None
+        self._shown: RunFigures | None = None
+        self._last: RunFigures | None = None
 
     def show(self, figures: RunFigures) -> None:
-        state = (figures.state, *(each.state for each in figures.partitions))
-        is_due = self._shown_at is None or figures.at - self._shown_at >= timedelta(
-            seconds=LINE_EVERY_S
-        )
-        if self._is_lost or not (is_due or state != self._shown_state):
+        self._last = figures
+        if self._is_due(figures):
+            self._write(figures)
+
+    def _is_due(self, figures: RunFigures) -> bool:
+        if self._shown is None or self._first_at is None:
+            return True
+        if _states(figures) != _states(self._shown):
+            return True
+        passed_s = (figures.at - self._shown.at).total_seconds()
+        if _kinds(figures) != _kinds(self._shown):
+            return passed_s >= LINE_EVERY_S  # a condition may come and go many times
+        since_first_s = (self._shown.at - self._first_at).total_seconds()
+        pace_s = next((pace for until, pace in _PACES if since_first_s < until), _LAST_PACE_S)
+        return passed_s >= pace_s
+
+    def _write(self, figures: RunFigures) -> None:
+        if self._is_lost:
             return
-        self._shown_at, self._shown_state = figures.at, state
+        self._first_at, self._shown = self._first_at or figures.at, figures
         try:
             self._stream.write("\n".join(summary(figures)) + "\n")
             self._stream.flush()
@@ -104,7 +122,19 @@ class Lines:
             self._is_lost = True
 
     def close(self) -> None:
-        """Do nothing: every line is out."""
+        """Write how it stood at the end, if that is not out yet."""
+        if self._last is not None and self._last is not self._shown:
+            self._write(self._last)
+            self._last = None
+
+
+def _states(figures: RunFigures) -> list[object]:
+    rows = [(each.state, each.is_over, each.sealed_at is None) for each in figures.partitions]
+    return [figures.state, figures.is_served, *rows]
+
+
+def _kinds(figures: RunFigures) -> list[ConditionKind]:
+    return [one.kind for one in figures.conditions]
 
 
 def summary(figures: RunFigures) -> list[str]:
@@ -112,72 +142,104 @@ def summary(figures: RunFigures) -> list[str]:
     local = figures.at.astimezone()
     width = max((len(each.name) for each in figures.partitions), default=0)
     lines = [f"{local:%H:%M:%S} {headline(figures)}"]
-    lines += [f"  {one}" for one in concerns(figures)]
-    return lines + [f"  {_line(each, width)}" for each in figures.partitions]
+    lines += [f"  {one}" for one in _further(figures)]
+    return lines + [f"  {_line(figures, each, width)}" for each in figures.partitions]
 
 
 def headline(figures: RunFigures) -> str:
     """Return the sentence that answers how fast, how long, and whether somebody is needed."""
-    local = figures.at.astimezone()
-    parts = [f"{words.one_line(figures.name)}: {figures.state}, {figures.percent} %"]
+    parts = [f"{words.one_line(figures.name)}: {_standing(figures)}"]
     if figures.speed_tokens_per_s is not None:
         parts.append(words.speed(figures.speed_tokens_per_s))
-    end = words.done_at(figures.time_left, local)
-    if figures.state is RunState.RUNNING and isinstance(figures.time_left, Unknown):
-        parts.append(f"end: {figures.time_left.why}")
-    elif figures.state is RunState.RUNNING and end:
-        parts.append(f"done at {end} in {words.time_left(figures.time_left)}")
-    needs = concerns(figures)
-    parts.append("nothing needs you" if not needs else "needs you, see below")
+    parts += _end(figures)
+    if _further(figures):
+        parts.append("needs you, see below")
+    else:
+        parts.append("needs you" if concerns(figures) else "nothing needs you")
     return "; ".join(parts)
 
 
-def concerns(figures: RunFigures) -> list[str]:
-    """Return sentences about what a person should look at, the gravest first."""
-    found = [figures.reason] if figures.reason else []
-    found += [condition.sentence for condition in figures.conditions]
-    found += [
-        f"{each.name} is paused: {each.reason}"
-        for each in figures.partitions
-        if each.state is PartitionState.PAUSED and each.reason not in ("", "drained")
-    ]
-    failed = [each for each in figures.partitions if each.counts.failed]
-    if failed:
-        n = sum(each.counts.failed for each in failed)
-        names = ", ".join(each.name for each in failed)
-        found.append(f"{words.plural(n, 'sample')} failed in {names}.")
-    return [words.one_line(one) for one in found]
+def _standing(figures: RunFigures) -> str:
+    """Return state and percent; of a run that stands still, why and how it goes on."""
+    still = standstill(figures)
+    if still is None:
+        return f"{figures.state}, {figures.percent} %"
+    state = "paused"
+    if still.kind is ConditionKind.NOT_SERVED:
+        since = words.clock_time(still.since.astimezone(), figures.at.astimezone())
+        state = f"not running since {since}"
+    return f"{state}: {words.one_line(still.sentence)}; {figures.percent} %"
 
 
-def _line(figures: PartitionFigures, width: int) -> str:
+def _end(figures: RunFigures) -> list[str]:
+    left = figures.time_left
+    if figures.state is not RunState.RUNNING or standstill(figures) is not None:
+        return []
+    if isinstance(left, Unknown):
+        return [f"end: {left.why}"]
+    end = words.done_at(left, figures.at.astimezone())
+    # nothing left, or further away than a clock time says anything of
+    return [f"done at {end} in {words.time_left(left)}"] if end and left.high_s > 0 else []
+
+
+def _further(figures: RunFigures) -> list[str]:
+    """Return the concerns that the headline does not say itself."""
+    still = standstill(figures)
+    said = None if still is None else words.one_line(still.sentence)
+    return [one for one in concerns(figures) if one != said]
+
+
+def _line(run: RunFigures, figures: PartitionFigures, width: int) -> str:
+    samples = _samples(figures)
     cells = [
         f"{figures.name:<{width}} {figures.percent:>3} %",
-        f"{_samples(figures)} samples",
+        samples if _is_empty(figures) else f"{samples} samples",
         f"{words.tokens(figures.tokens.used)} tokens",
     ]
     if figures.speed_tokens_per_s is not None:
         cells.append(words.speed(figures.speed_tokens_per_s))
-    cells.append(_left(figures))
+    left = _left(run, figures)
+    is_time = left and not isinstance(figures.time_left, Unknown) and not figures.is_over
+    cells += [f"{left} left" if is_time else left] if left else []
     if figures.n_in_flight:
         cells.append(f"{figures.n_in_flight:,} in flight")
     if figures.counts.failed:
         cells.append(f"{figures.counts.failed:,} failed")
-    return ", ".join([*cells, _state(figures)])
+    return ", ".join([*cells, _state(run, figures)])
+
+
+def _is_empty(figures: PartitionFigures) -> bool:
+    return figures.counts.total == 0 and figures.intake != "scanning"
 
 
 def _samples(figures: PartitionFigures) -> str:
-    total = figures.counts.total
-    wanted = total if figures.goal_samples is None else min(total, figures.goal_samples)
-    return f"{figures.counts.kept:,}/{wanted:,}"
+    if _is_empty(figures):
+        return "no records"
+    kept, goal = figures.counts.kept, figures.goal_samples
+    if goal is not None and kept > goal:
+        return f"{kept:,}/{kept:,} (goal {goal:,})"
+    return f"{kept:,}/{wanted_samples(figures.counts, goal):,}"
 
 
-def _left(figures: PartitionFigures) -> str:
-    left = words.time_left(figures.time_left)
-    return left if isinstance(figures.time_left, Unknown) or figures.is_over else f"{left} left"
+def _resting(run: RunFigures, figures: PartitionFigures) -> str | None:
+    """Return the one word for a partition of which nothing can go on now, None if it can."""
+    if figures.is_over:
+        return None
+    if run.state is RunState.RUNNING and figures.state is PartitionState.PAUSED:
+        return "paused"
+    if run.state is not RunState.RUNNING:
+        return str(run.state)
+    still = standstill(run)
+    return "not running" if still and still.kind is ConditionKind.NOT_SERVED else None
 
 
-def _state(figures: PartitionFigures) -> str:
-    state = "finished" if figures.is_over and figures.sealed_at else str(figures.state)
+def _left(run: RunFigures, figures: PartitionFigures) -> str:
+    return "" if _resting(run, figures) else words.time_left(figures.time_left)
+
+
+def _state(run: RunFigures, figures: PartitionFigures) -> str:
+    is_ended = figures.is_over and figures.sealed_at
+    state = "finished" if is_ended else _resting(run, figures) or str(figures.state)
     return words.one_line("; ".join([state, *figures.remarks]))
 
 
@@ -198,21 +260,21 @@ def drawing(figures: RunFigures, width: int) -> Group:
         table.add_column("failed", justify="right", no_wrap=True)
         table.add_column("state", overflow="ellipsis", no_wrap=True)
     for each in figures.partitions:
-        table.add_row(*(Text(cell) for cell in _cells(each, width)))
-    notes = [Text(one, style="bold yellow") for one in concerns(figures)]
+        table.add_row(*(Text(cell) for cell in _cells(figures, each, width)))
+    notes = [Text(one, style="bold yellow") for one in _further(figures)]
     return Group(Text(headline(figures), style="bold"), *notes, table)
 
 
-def _cells(figures: PartitionFigures, width: int) -> list[str]:
+def _cells(run: RunFigures, figures: PartitionFigures, width: int) -> list[str]:
     speed = figures.speed_tokens_per_s
     cells = [figures.name, f"{figures.percent} %"]
     if width >= _MIDDLE:
         cells.append(_samples(figures))
     if width >= _WIDE:
         cells.append(words.tokens(figures.tokens.used))
-    cells += ["" if speed is None else words.speed(speed), words.time_left(figures.time_left)]
+    cells += ["" if speed is None else words.speed(speed), _left(run, figures)]
     if width >= _WIDE:
         cells.append(f"{figures.n_in_flight:,}")
     if width >= _MIDDLE:
-        cells += [f"{figures.counts.failed:,}", _state(figures)]
+        cells += [f"{figures.counts.failed:,}", _state(run, figures)]
     return cells

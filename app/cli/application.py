@@ -23,7 +23,7 @@ _CLICK_ERROR: type[Exception] = next(
 
 # in the order of the help; each module adds its commands
 _MODULES = {
-    "run": "running", "serve": "running", "demo": "demo", "status": "status", "check": "status",
+    "run": "running", "serve": "running", "demo": "demo", "status": "status", "check": "checking",
     "pause": "orders", "drain": "orders", "resume": "orders", "stop": "orders", "retry": "orders",
     "concurrency": "orders", "budget": "orders", "goal": "orders", "export": "export",
     "simulate": "simulate", "worker": "worker",

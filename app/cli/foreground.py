@@ -9,7 +9,7 @@ import logging
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import uvloop
@@ -21,15 +21,20 @@ from app.core.format import one_line, plural
 from app.core.spec import RunSpec
 from app.core.states import RunState
 from app.core.supervision import HALTED
+from app.core.types import Counts
 from app.core.views import RunView
 from app.errors import InputError, LongwatchError, StorageError
 from app.events import log_event
-from app.figures import RunFigures
+from app.figures import RunFigures, outcomes, total_counts
 from app.files.ownership import probe_folder
 from app.ledger.runs import partitions_of
 from app.logs import configure_logging
+from app.preflight import preflight
+from app.preflight.folders import LEDGER_NAME
+from app.reports import REJECTED_NAME
 from app.service import Service
 from app.settings import Settings
+from app.submission import refusals
 from app.terminal import Display, open_display
 
 logger = logging.getLogger("longwatch")
@@ -83,6 +88,9 @@ def check_home(settings: Settings) -> None:
 def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: bool) -> int:
     """Serve the home until the run of the spec has ended, or for good without one."""
     check_binding(settings)
+    if spec is not None and _is_new(settings) and not asyncio.run(_may_begin(settings, spec)):
+        say(_how_to_go_on(spec))
+        return EXIT_STOPPED
     check_home(settings)
     log = configure_logging(settings.home / "logs" / "service.log", settings.log_cap_mb)
     try:
@@ -97,6 +105,36 @@ def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: 
     finally:
         log.close()
         logging.getLogger().removeHandler(log)
+
+
+def _is_new(settings: Settings) -> bool:
+    try:
+        return not (settings.home / LEDGER_NAME).exists()
+    except OSError:  # it may not be entered: told by whoever opens it
+        return False
+
+
+async def _may_begin(settings: Settings, spec: RunSpec) -> bool:
+    """Check the first run of a home before the home is made: what is refused leaves nothing.
+
+    False if a signal came first; InputError tells everything that is wrong.
+    """
+    signals = Signals()
+    signals.listen()
+    clock = SystemClock()
+    work = asyncio.create_task(preflight(spec, settings, clock, say))
+    asked = asyncio.create_task(signals.asked.wait())
+    await asyncio.wait({asked, work}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if not work.done():
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        return False
+    report = work.result()
+    errors = report.errors or refusals(settings.home, spec, report, clock.now())
+    if errors:
+        raise InputError("\n".join(errors))
+    return True
 
 
 async def _serve(settings: Settings, spec: RunSpec | None, *, accept_changes: bool) -> int:
@@ -135,35 +173,41 @@ async def _work(
 
 
 def _tell_end(service: Service, run: RunView) -> int:
-    partitions = partitions_of(service.ledger, run.id)
-    failed = sum(each.counts.failed for each in partitions)
-    kept = sum(each.counts.kept for each in partitions)
-    return tell_end(run.state, run.reason, kept=kept, failed=failed, where=run.output_dir)
+    counts = {each.name: each.counts for each in partitions_of(service.ledger, run.id)}
+    return tell_end(run.state, run.reason, counts, where=run.output_dir)
 
 
-def tell_end(state: RunState, reason: str, *, kept: int, failed: int, where: str) -> int:
+def tell_end(state: RunState, reason: str, counts: Mapping[str, Counts], *, where: str) -> int:
     """Say how a run ended; return the exit code that says the same."""
     if state is not RunState.FINISHED:
         because = f": {one_line(reason)}" if reason else ""
         say(f"The run is {state}{because}. Go on with: longwatch resume, or start it again.")
         return EXIT_ERROR if reason.startswith(HALTED) else EXIT_STOPPED
-    answers = f"{plural(kept, 'answer')} in {where}"
-    if failed:
-        say(f"Finished with {plural(failed, 'failed sample')}; {answers}. See longwatch retry.")
+    total = total_counts(list(counts.values()))
+    answers = f"{plural(total.kept, 'answer')} in {where}"
+    unusual = "".join(f"; {one}" for one in _unusual(total, counts, where))
+    if total.failed:
+        failed = plural(total.failed, "failed sample")
+        say(f"Finished with {failed}; {answers}{unusual}. See longwatch retry.")
         return EXIT_FAILED_SAMPLES
-    say(f"Finished: {answers}.")
+    say(f"Finished: {answers}{unusual}.")
     return EXIT_OK
+
+
+def _unusual(total: Counts, counts: Mapping[str, Counts], where: str) -> list[str]:
+    """Return what ended otherwise than it should, the rejected ones with their files."""
+    said = outcomes(total)
+    names = [name for name, each in counts.items() if each.rejected]
+    if names:
+        said[0] += f", see {where}/{names[0]}/{REJECTED_NAME}"
+        said[0] += f" and those of {', '.join(names[1:])}" if names[1:] else ""
+    return said
 
 
 def figures_end(figures: RunFigures) -> int:
     """Say how a run ended that another process served."""
-    return tell_end(
-        figures.state,
-        figures.reason,
-        kept=figures.counts.kept,
-        failed=figures.counts.failed,
-        where=figures.output_dir,
-    )
+    counts = {each.name: each.counts for each in figures.partitions}
+    return tell_end(figures.state, figures.reason, counts, where=figures.output_dir)
 
 
 def _how_to_go_on(spec: RunSpec | None) -> str:

@@ -43,15 +43,28 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         float, _twin("time-factor", "How many times as fast as a real server.")
     ] = 1.0,
     mean_tokens: Annotated[float, _twin("mean-tokens", "Mean length of answers.")] = 1500.0,
+    fixed_tokens: Annotated[
+        int | None, _twin("fixed-tokens", "Every answer has this length, not a mean.", min=1)
+    ] = None,
     kv_tokens: Annotated[
         int, _twin("kv-tokens", "Tokens that the KV pool holds.")
     ] = _DEFAULTS.kv_tokens,
     max_running: Annotated[
         int, _twin("max-running", "Requests that run at once.")
     ] = _DEFAULTS.max_running,
+    max_queued: Annotated[
+        int | None,
+        _twin("max-queued", "Requests that wait; more are refused.", min=0, show_default="no end"),
+    ] = None,
     context_length: Annotated[
         int, _twin("context-length", "Tokens of prompt and answer together.")
     ] = _DEFAULTS.context_length,
+    incremental: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, _twin("incremental", "Stream only what is new, not the whole answer each time.")
+    ] = False,
+    api_key: Annotated[
+        str | None, _twin("api-key", "The key that requests must bring.", show_default="none")
+    ] = None,
     until_input_ends: Annotated[bool, typer.Option("--until-input-ends", hidden=True)] = False,  # noqa: FBT002 - a flag
 ) -> int:
     """Serve what speaks SGLang's protocol: a KV pool, a queue, real pacing, invented answers."""
@@ -63,7 +76,12 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             kv_tokens=kv_tokens,
             max_running=max_running,
             context_length=context_length,
-            lengths=LengthModel(mean_tokens=mean_tokens, cap_tokens=context_length),
+            max_queued=max_queued,
+            incremental=incremental,
+            api_key=api_key,
+            lengths=LengthModel(
+                mean_tokens=mean_tokens, cap_tokens=context_length, fixed_tokens=fixed_tokens
+            ),
         )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_simulate(settings, watch_input=until_input_ends))

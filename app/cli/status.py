@@ -1,15 +1,11 @@
-"""`status`, `check` and `export`: looking, without changing a run."""
+"""`status`: looking, without changing a run."""
 
-import asyncio
 import json
-from pathlib import Path
-from typing import Annotated, Any
 
 import typer
 
 from app.api.reading import run_to_json
 from app.cli.options import (
-    EXIT_ERROR,
     EXIT_OK,
     HomeOption,
     JsonOption,
@@ -17,30 +13,22 @@ from app.cli.options import (
     epilog,
 )
 from app.cli.remote import Api, living_api, open_ledger
-from app.cli.voice import complain, say
+from app.cli.voice import say
 from app.clock import SystemClock
 from app.controls import LIVE, find_run
 from app.core import format as words
-from app.core.spec import RunSpec
 from app.core.views import RunView
 from app.errors import NotFoundError
 from app.figures import RunFigures, collect, from_json, to_json
-from app.files.spec_files import load_spec
 from app.ledger import runs
 from app.ledger.db import Ledger
-from app.preflight import Report, preflight
 from app.settings import Settings, load_settings
 from app.terminal import summary
-
-SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC.toml", help="The spec of a run.")]
 
 
 def add_commands(application: typer.Typer) -> None:
     """Register the commands of this module."""
     application.command(epilog=epilog("longwatch status night --json"))(status)
-    application.command(
-        epilog=epilog("longwatch check night.toml", "Exit codes: 0 it would start, 1 it would not.")
-    )(check)
 
 
 def status(run: RunOption = None, as_json: JsonOption = False, home: HomeOption = None) -> int:  # noqa: FBT002 - a flag of the command line
@@ -94,44 +82,3 @@ def _figures(ledger: Ledger, settings: Settings, run: RunView, api: Api | None) 
     if api is not None:
         return from_json(api.get(f"/runs/{run.id}"))
     return collect(ledger, run, None, settings, SystemClock())
-
-
-def check(
-    spec_path: SpecArgument,
-    as_json: JsonOption = False,  # noqa: FBT002 - a flag of the command line
-    home: HomeOption = None,
-) -> int:
-    """Tell everything that a start would refuse, at once; starts nothing."""
-    settings = load_settings(home=home)
-    spec = load_spec(spec_path)
-    report = asyncio.run(preflight(spec, settings, SystemClock(), complain))
-    if as_json:
-        say(json.dumps(_report(spec, report, settings)))
-    else:
-        _tell_report(report, spec_path)
-    return EXIT_ERROR if report.errors else EXIT_OK
-
-
-def _report(spec: RunSpec, report: Report, settings: Settings) -> dict[str, Any]:
-    return {
-        "ok": not report.errors,
-        "name": spec.name,
-        "errors": list(report.errors),
-        "warnings": list(report.warnings),
-        "notices": list(report.notices),
-        "partitions": sorted(report.partitions),
-        "settings": json.loads(settings.model_dump_json()),
-    }
-
-
-def _tell_report(report: Report, spec_path: Path) -> None:
-    for kind, lines in (
-        ("error", report.errors),
-        ("warning", report.warnings),
-        ("notice", report.notices),
-    ):
-        for line in lines:
-            say(f"{kind}: {line}")
-    n = len(report.errors)
-    verdict = f"would not start: {words.plural(n, 'error')}" if n else "would start"
-    say(f"{spec_path} {verdict}.")

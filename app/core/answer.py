@@ -48,8 +48,34 @@ def is_clipped(finish_reason: object, n_held: int, n_new: int, max_new_tokens: i
     return n_held + applied < max_new_tokens
 
 
-def compact(finish_reason: object) -> str:
-    """Return the raw finish reason as one short line: a plain string as it is, else JSON."""
+def compact(finish_reason: object, n_held: int = 0) -> str:
+    """Return the raw finish reason as one short line: a plain string as it is, else JSON.
+
+    The length that a server names counts its own request's tokens; for a continued answer the
+    held ones are added, so that it is the answer's.
+    """
     if isinstance(finish_reason, str):
         return finish_reason
+    if isinstance(finish_reason, dict) and isinstance(finish_reason.get("length"), int):
+        finish_reason = {**finish_reason, "length": finish_reason["length"] + n_held}
     return json.dumps(finish_reason, separators=(",", ":"), default=str)
+
+
+def text_ids(answer: array[int], finish_reason: object) -> array[int]:
+    """Return the ids whose text is the answer's: without the id that ended it, if one did."""
+    matched = finish_reason.get("matched") if isinstance(finish_reason, dict) else None
+    ended_by_id = isinstance(matched, int) and len(answer) > 0 and answer[-1] == matched
+    return answer[:-1] if ended_by_id else answer
+
+
+def trimmed_text(text: str, finish_reason: object) -> str:
+    """Return the text without the stop string that ended it, as a server trims an answer.
+
+    >>> trimmed_text("so it ends###", {"type": "stop", "matched": "###"})
+    'so it ends'
+    """
+    matched = finish_reason.get("matched") if isinstance(finish_reason, dict) else None
+    if not isinstance(matched, str) or not matched:
+        return text
+    at = text.rfind(matched)
+    return text if at < 0 else text[:at]

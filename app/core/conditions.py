@@ -1,7 +1,7 @@
 """What the page says beyond the stored states: remarks derived from a snapshot and a `now`.
 
-Owns *stalled*, *waiting for server* and *disk low*: when each begins, since when it holds, and
-its sentence for people. Conditions are never stored as states; the previous ones are handed in
+Owns *not served*, *all paused*, *waiting for server*, *stalled* and *disk low*: when each begins,
+since when it holds, and its sentence for people. Conditions are never stored as states; the previous ones are handed in
 only so that a condition keeps its beginning.
 """
 
@@ -18,6 +18,8 @@ _DISK_SHARE_RATIO = 0.9
 
 
 class ConditionKind(StrEnum):
+    NOT_SERVED = "not served"
+    ALL_PAUSED = "all paused"
     WAITING_FOR_SERVER = "waiting for server"
     STALLED = "stalled"
     DISK_LOW = "disk low"
@@ -39,6 +41,8 @@ class Facts:
     `in_flight_since`: since when, without a gap, something has been in flight.
     `server_progress_at`: when a counter of the server last moved, whoever's request it was.
     `needed_bytes`: what the rest of the run is expected to write.
+    `not_served_since`: since when a run that should work has had no service.
+    `all_paused_since`: since when all that is left of it has been paused.
     """
 
     n_in_flight: int = 0
@@ -50,6 +54,10 @@ class Facts:
     output_folder: str = ""
     free_bytes: int | None = None
     needed_bytes: int | None = None
+    not_served_since: datetime | None = None
+    serve_command: str = "longwatch serve"
+    all_paused_since: datetime | None = None
+    resume_command: str = "longwatch resume"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +71,38 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """Return the conditions that hold, the gravest first; `before` are those of the last look."""
     last = {condition.kind: condition for condition in before}
-    waiting = _waiting(facts, now)
+    unserved = _not_served(facts)
+    # what the last service's workers saw is no figure of now
+    waiting = None if unserved else _waiting(facts, now)
     found = (
+        unserved,
+        _all_paused(facts),
         waiting,
         # a server that is away is silent too, and the first says more
-        None if waiting else _stalled(facts, thresholds, now),
+        None if unserved or waiting else _stalled(facts, thresholds, now),
         _disk_low(facts, thresholds, now, last.get(ConditionKind.DISK_LOW)),
     )
     return tuple(condition for condition in found if condition is not None)
+
+
+def _not_served(facts: Facts) -> Condition | None:
+    if facts.not_served_since is None:
+        return None
+    return Condition(
+        kind=ConditionKind.NOT_SERVED,
+        since=facts.not_served_since,
+        sentence=f"no service serves this home; go on with: {facts.serve_command}",
+    )
+
+
+def _all_paused(facts: Facts) -> Condition | None:
+    if facts.all_paused_since is None:
+        return None
+    return Condition(
+        kind=ConditionKind.ALL_PAUSED,
+        since=facts.all_paused_since,
+        sentence=f"all that is left is paused; go on with: {facts.resume_command}",
+    )
 
 
 def _waiting(facts: Facts, now: datetime) -> Condition | None:

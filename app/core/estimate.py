@@ -68,22 +68,38 @@ class Speed:
     deviation_tokens_per_s: float = 0.0
 
 
-def percent(counts: Counts) -> int:
+def wanted_samples(counts: Counts, goal_samples: int | None = None) -> int:
+    """Return how many samples the end means: rejected ones were never sent and are no work."""
+    usable = counts.total - counts.rejected
+    return usable if goal_samples is None else min(goal_samples, usable)
+
+
+def samples_left(counts: Counts, goal_samples: int | None = None) -> int:
+    """Return how many samples are still to be made."""
+    is_open = counts.pending + counts.running
+    if goal_samples is None:
+        return is_open
+    return min(is_open, max(0, goal_samples - counts.kept))
+
+
+def percent(counts: Counts, goal_samples: int | None = None) -> int:
     """Return the share that is done, 0-100, rounded down: 100 only when nothing is left (prg-02).
 
-    Failed and rejected samples are done: nothing more will happen to them by itself. A partition
-    without samples is at 0, because none of its work is known.
+    Failed samples are done, nothing more will happen to them by itself; towards a goal they do not
+    count. Where there is nothing to do, all is done.
     """
-    if counts.total == 0:
-        return 0
-    return 100 * (counts.total - counts.pending - counts.running) // counts.total
+    if samples_left(counts, goal_samples) == 0:
+        return 100
+    wanted = wanted_samples(counts, goal_samples)
+    done = counts.kept if goal_samples is not None else counts.kept + counts.failed
+    return 100 * done // wanted
 
 
 def remaining_tokens(
     left: Left, lengths: Lengths, *, min_ended: int = MIN_ENDED
 ) -> Remaining | Unknown:
     """Return what the goal still asks for or the budget still allows, whichever is less."""
-    n_left = _samples_left(left)
+    n_left = samples_left(left.counts, left.goal_samples)
     if n_left == 0:
         return Remaining(tokens=0.0)
     if lengths.n_finished < min_ended:
@@ -126,10 +142,3 @@ def estimate(
     return Estimate(
         low_s=mid_s / spread, mid_s=mid_s, high_s=max(mid_s, min(mid_s * spread, _LONGEST_S))
     )
-
-
-def _samples_left(left: Left) -> int:
-    is_open = left.counts.pending + left.counts.running
-    if left.goal_samples is None:
-        return is_open
-    return min(is_open, max(0, left.goal_samples - left.counts.kept))

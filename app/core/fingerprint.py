@@ -45,7 +45,9 @@ def differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[st
     Nor is a fact of the server that one side does not know.
     """
     return [
-        f"{_for_people(name)} {_shown(old.get(name))} -> {_shown(new.get(name))}"
+        f"{_for_people(name)} changed"
+        if name.startswith(f"prompts{_PART_MARK}")  # a digest says nothing to people
+        else f"{_for_people(name)} {_shown(old.get(name))} -> {_shown(new.get(name))}"
         for name in changed_names(old, new)
     ]
 
@@ -106,5 +108,7 @@ def _for_people(name: str) -> str:
 
 
 def _shown(value: object) -> str:
+    if type(value) is int:
+        return f"{value:,}"
     shown = "not set" if value is None else value if isinstance(value, str) else json.dumps(value)
     return shown if len(shown) <= 100 else shown[:97] + "..."  # noqa: PLR2004 - one line

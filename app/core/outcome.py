@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.core.answer import Marks, compact, is_clipped, is_empty, thinking_is_open
+from app.core.format import plural
 from app.core.loops import loop_period
 from app.core.states import SampleState
 from app.core.types import AttemptEnd, EndKind, Fail, Halt, Keep, Outcome, PutBack
@@ -52,6 +53,7 @@ class Asked:
     think_open: int | None = None
     think_close: int | None = None
     thinking_opened_by_prompt: bool = False
+    detect_loops: bool = True
 
 
 class Finish(StrEnum):
@@ -90,7 +92,7 @@ class _Attempt:
     def charge(self, reason: str, *, start_over: bool = False) -> Outcome:
         tries = self.asked.charged + 1
         if tries >= self.asked.max_attempts:
-            return Fail(reason=f"given up after {_tries(tries)}: {reason}")
+            return Fail(reason=f"given up after {plural(tries, 'attempt')}: {reason}")
         return PutBack(charged=True, reason=reason, delay_s=self.delay_s, start_over=start_over)
 
     def excuse(self, reason: str) -> PutBack:
@@ -128,10 +130,12 @@ def _answered(attempt: _Attempt, kind: Finish) -> Outcome:
         flags.append(FLAG_CLIPPED)
     if is_empty(answer, asked.end_token_ids):
         state = SampleState.EMPTY  # srv-11
-    elif _loops(answer, asked.end_token_ids):
+    elif asked.detect_loops and _loops(answer, asked.end_token_ids):
         state = SampleState.SUSPECT  # srv-19
         flags.append(FLAG_LOOP)
-    return Keep(state=state, finish_reason=compact(end.finish_reason), flags=tuple(flags))
+    return Keep(
+        state=state, finish_reason=compact(end.finish_reason, len(asked.held)), flags=tuple(flags)
+    )
 
 
 def _marks(asked: Asked) -> Marks:
@@ -155,13 +159,13 @@ def _aborted(attempt: _Attempt) -> Outcome:
     return _by_status(
         attempt,
         # 200 is the stream's status, not the request's
-        status if isinstance(status, int) else _unless_ok(attempt.end.status),
+        status if isinstance(status, int) else attempt.end.status,
         f"aborted by the server: {_words(message or attempt.end.message)}",
     )
 
 
 def _error(attempt: _Attempt) -> Outcome:
-    status = _unless_ok(attempt.end.status)
+    status = attempt.end.status
     said = "the server reported an error" if status is None else f"the server answered {status}"
     return _by_status(attempt, status, f"{said}: {_words(attempt.end.message)}")
 
@@ -219,9 +223,13 @@ def _withdrawn(attempt: _Attempt) -> PutBack:
 
 def _broken(attempt: _Attempt) -> Outcome:
     message = _words(attempt.end.message)
-    if attempt.asked.is_trial:
-        return Halt(reason=message)  # srv-10: it would be the same for every sample
     return attempt.charge(f"the answer is not what the protocol says: {message}", start_over=True)
+
+
+def _no_ids(attempt: _Attempt) -> Outcome:
+    if attempt.asked.is_trial:
+        return Halt(reason=_words(attempt.end.message))  # srv-10: every sample would fare the same
+    return _broken(attempt)
 
 
 _JUDGES: dict[EndKind, Callable[[_Attempt], Outcome]] = {
@@ -233,17 +241,10 @@ _JUDGES: dict[EndKind, Callable[[_Attempt], Outcome]] = {
     EndKind.TIMEOUT: _timeout,
     EndKind.WITHDRAWN: _withdrawn,
     EndKind.BROKEN: _broken,
+    EndKind.NO_IDS: _no_ids,
 }
-
-
-def _unless_ok(status: int | None) -> int | None:
-    return None if status == 200 else status  # noqa: PLR2004 - HTTP's own number
 
 
 def _words(message: object) -> str:
     text = str(message or "").strip() or "no message"
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
-
-
-def _tries(n: int) -> str:
-    return "1 attempt" if n == 1 else f"{n} attempts"

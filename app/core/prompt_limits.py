@@ -54,20 +54,20 @@ def answer_limit(
     limits: PromptLimits, prompt_tokens: int, max_new_tokens: int, min_new_tokens: int = 1
 ) -> int | str:
     """Return how many tokens the answer may have, or why this prompt cannot be sent."""
-    prompt = f"the prompt has {prompt_tokens} tokens"
-    context = f"the context of {limits.context_tokens}"
+    prompt = f"the prompt has {prompt_tokens:,} tokens"
+    context = f"the context of {limits.context_tokens or 0:,}"
     usable, longest = limits.usable_tokens, limits.max_prompt_tokens
     if usable is not None and prompt_tokens >= usable:
         return f"{prompt}, which does not fit {context}"
     if longest is not None and prompt_tokens > longest - 1:
-        return f"{prompt}, the server takes at most {longest - 1}"
+        return f"{prompt}, the server takes at most {longest - 1:,}"
     if usable is None or prompt_tokens + max_new_tokens <= usable:
         return max_new_tokens
     left = usable - prompt_tokens
     if limits.policy is LengthPolicy.REJECT:
-        wanted = f"max_new_tokens is {max_new_tokens}"
+        wanted = f"max_new_tokens is {max_new_tokens:,}"
     elif left < min_new_tokens:
-        wanted = f"min_new_tokens is {min_new_tokens}"
+        wanted = f"min_new_tokens is {min_new_tokens:,}"
     else:
         return left
     return f"{prompt} and {wanted}; together they do not fit {context}"

@@ -18,8 +18,19 @@ T = TypeVar("T")
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a hint for a misspelt word: the nearest known one, or all of them."""
     choices = sorted(known)
-    near = difflib.get_close_matches(word, choices, n=1)
-    return f'did you mean "{near[0]}"?' if near else f"known: {', '.join(choices)}"
+    return nearest(word, choices) or f"known: {', '.join(choices)}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return a hint for a word that resembles a known one, nothing if it does not."""
+    near = difflib.get_close_matches(word, sorted(known), n=1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def said_of(place: str, complaint: str) -> str:
+    """Return place and complaint as one sentence: a colon only before a value or a new clause."""
+    is_verb = complaint.startswith(("is ", "belongs "))
+    return f"{place} {complaint}" if is_verb else f"{place}: {complaint}"
 
 
 def as_shown(value: object) -> str:
@@ -40,7 +51,7 @@ class TableReader:
         self._asked: set[str] = set()
 
     def note(self, key: str, complaint: str) -> None:
-        self._problems.append(f"{self._place}.{key}: {complaint}")
+        self._problems.append(said_of(f"{self._place}.{key}", complaint))
 
     def raw(self, key: str) -> object:
         """Return the value as it stands, None if absent; the key counts as known."""
@@ -69,7 +80,7 @@ class TableReader:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self.note(key, f"{as_shown(value)} is not a whole number from {low} to {high}")
+            self.note(key, f"{as_shown(value)} is not a whole number from {low:,} to {high:,}")
             return default
         return value
 
@@ -78,7 +89,7 @@ class TableReader:
 
     def required_whole(self, key: str, low: int, high: int) -> int:
         if self.raw(key) is None:
-            self.note(key, f"is missing; give a whole number from {low} to {high}")
+            self.note(key, f"is missing; give a whole number from {low:,} to {high:,}")
         return self.whole(key, low, low, high)
 
     def number(self, key: str, default: float, low: float, high: float) -> float:
@@ -91,7 +102,7 @@ class TableReader:
             or not isinstance(value, int | float)
             or not low <= value <= high
         ):
-            self.note(key, f"{as_shown(value)} is not a number from {low:.10g} to {high:.10g}")
+            self.note(key, f"{as_shown(value)} is not a number from {low:,.10g} to {high:,.10g}")
             return default
         return float(value)
 
@@ -110,8 +121,9 @@ class TableReader:
         if value is None:
             return default
         if not isinstance(value, str) or value not in choices:
-            hint = did_you_mean(str(value), choices)
-            self.note(key, f"{as_shown(value)} is not one of {', '.join(choices)}; {hint}")
+            hint = nearest(str(value), choices)
+            said = f"{as_shown(value)} is not one of {', '.join(choices)}"
+            self.note(key, f"{said}; {hint}" if hint else said)
             return default
         return choices[value]
 
@@ -156,12 +168,17 @@ class TableReader:
             return ()
         return tuple(members)
 
-    def finish(self, *, extra: Iterable[str] = ()) -> None:
-        """Note every key that nobody asked for, with the known one it resembles."""
-        known = self._asked | set(extra)
+    def finish(self, belongs: Callable[[str], str]) -> None:
+        """Note every key that nobody asked for: where it belongs, or the known one it resembles.
+
+        `belongs` returns the tables that know the key, in words; nothing if none does.
+        """
         for key in self._table:
-            if key not in known:
-                self.note(key, f"is not known here; {did_you_mean(key, known)}")
+            if key in self._asked:
+                continue
+            place = belongs(key)
+            hint = did_you_mean(key, self._asked)
+            self.note(key, f"belongs in {place}" if place else f"is not known here; {hint}")
 
 
 def server_urls(given: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:

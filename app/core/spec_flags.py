@@ -18,7 +18,7 @@ from app.core.spec import (
     parse_tokens,
     partition_name_problem,
 )
-from app.core.spec_checks import server_urls
+from app.core.spec_checks import said_of, server_urls
 from app.core.spec_parse import MAX_CONCURRENCY, MAX_NEW_TOKENS, MAX_SAMPLES
 from app.core.spec_sampling import sampling_problems
 
@@ -51,15 +51,16 @@ class RunFlags:
 def spec_from_flags(flags: RunFlags) -> RunSpec:
     """Return the run that the flags ask for. SpecError names every flag that is wrong."""
     urls, complaints = server_urls(flags.server_urls)
-    problems = [f"--server-url: {complaint}" for complaint in complaints]
+    problems = [said_of("--server-url", complaint) for complaint in complaints]
     problems += _number_problems(flags)
     problems += [
-        f"sampling {key}: {complaint}" for key, complaint in sampling_problems(flags.sampling)
+        said_of(f"sampling {key}", complaint)
+        for key, complaint in sampling_problems(flags.sampling)
     ]
     budget_tokens = _budget_tokens(flags.token_budget, problems)
     names = _partition_names(flags.partitions, problems)
     if not flags.output_dir.strip():
-        problems.append("--output-dir: is empty; name the folder for the answers")
+        problems.append("--output-dir is empty; name the folder for the answers")
     if problems:
         raise SpecError("command line", problems)
     classes = {
@@ -96,7 +97,7 @@ def _number_problems(flags: RunFlags) -> list[str]:
         ("--max-samples", 1 if flags.max_samples is None else flags.max_samples, MAX_SAMPLES),
     ]
     return [
-        f"{flag}: {value} is not a whole number from 1 to {high}"
+        f"{flag}: {value} is not a whole number from 1 to {high:,}"
         for flag, value, high in bounds
         if not 1 <= value <= high
     ]
@@ -116,7 +117,7 @@ def _partition_names(given: Sequence[str], problems: list[str]) -> tuple[str, ..
     """Return the names that were asked for, each once; none means all."""
     names = [name.strip() for one in given for name in one.split(",") if name.strip()]
     if not names:
-        problems.append('--partition: is empty; give names or "all"')
+        problems.append('--partition is empty; give names or "all"')
     if ALL in names:
         return ()
     found = (partition_name_problem(name) for name in names)

@@ -28,6 +28,29 @@ MAX_SECONDS = 30 * 86_400
 MAX_REPLICAS = 1_000
 MAX_VOCABULARY = 2**32
 _TABLES = ("run", "defaults", "class", "partition")
+_OF_DEFAULTS = frozenset({"chat_template_kwargs", "samples_per_prompt"})
+# For a key that stands in the wrong table. Tables that share a key are told as they are read.
+_OF_RUN = frozenset({
+    "name", "server_urls", "prompts_dir", "output_dir", "order", "max_attempts",
+    "request_timeout_s", "stop_grace_s", "startup_wait_s", "stall_after_s", "stream_interval",
+    "vocabulary_size", "think_open_ids", "think_close_ids", "max_template_error_share",
+    "strict_ids", "length_policy", "detect_loops",
+})  # fmt: skip
+_PLACES = {
+    "max_samples": "[defaults] or [partition.<name>]",
+    "concurrency": "[class.<name>] or [partition.<name>]",
+    "max_new_tokens": "[class.<name>] or [partition.<name>]",
+    "token_budget": "[run], [defaults] or [partition.<name>]",
+    "class": "[partition.<name>]",
+    "prompts": "[partition.<name>]",
+}
+
+
+def _belongs(key: str) -> str:
+    """Return the tables that know a key, in words; nothing if none does."""
+    if key in _OF_RUN:
+        return "[run]"
+    return "[defaults]" if key in _OF_DEFAULTS | SAMPLING_KEYS else _PLACES.get(key, "")
 
 
 def parse_spec(text: str, source: str) -> RunSpec:
@@ -37,7 +60,7 @@ def parse_spec(text: str, source: str) -> RunSpec:
     except tomllib.TOMLDecodeError as error:
         raise SpecError(source, [f"not valid TOML: {error}"]) from error
     problems = [
-        f"[{key}]: is not known here; {did_you_mean(key, _TABLES)}"
+        f"[{key}] is not known here; {did_you_mean(key, _TABLES)}"
         for key in document
         if key not in _TABLES
     ]
@@ -54,7 +77,7 @@ def parse_spec(text: str, source: str) -> RunSpec:
 def _table(document: Mapping[str, object], name: str, problems: list[str]) -> Mapping[str, object]:
     value = document.get(name, {})
     if not isinstance(value, dict):
-        problems.append(f"[{name}]: is not a table; write [{name}] on a line of its own")
+        problems.append(f"[{name}] is not a table; write [{name}] on a line of its own")
         return {}
     return value
 
@@ -84,7 +107,7 @@ def _run_values(table: Mapping[str, object], problems: list[str]) -> dict[str, o
         ),
         "detect_loops": reader.flag("detect_loops", default=True),
     }
-    reader.finish()
+    reader.finish(_belongs)
     return values
 
 
@@ -110,10 +133,12 @@ def _defaults(table: Mapping[str, object], problems: list[str]) -> dict[str, obj
         "default_token_budget_tokens": reader.tokens_or_none("token_budget"),
         "default_max_samples": reader.whole_or_none("max_samples", 1, MAX_SAMPLES),
     }
-    own = {"chat_template_kwargs", "samples_per_prompt", "token_budget", "max_samples"}
+    own = _OF_DEFAULTS | {"token_budget", "max_samples"}
     sampling = {key: value for key, value in table.items() if key not in own}
     for key, complaint in sampling_problems(sampling, also_known=own):
-        reader.note(key, complaint)
+        place = _belongs(key)
+        elsewhere = place and place != "[defaults]"
+        reader.note(key, f"belongs in {place}" if elsewhere else complaint)
     # An empty list asks for nothing; left out, the fingerprint does not see it either.
     values["sampling"] = {
         key: value for key, value in sampling.items() if key in SAMPLING_KEYS and value != []
@@ -136,7 +161,7 @@ def _classes(table: Mapping[str, object], problems: list[str]) -> dict[str, Clas
             concurrency=_class_concurrency(reader),
             max_new_tokens=reader.required_whole("max_new_tokens", 1, MAX_NEW_TOKENS),
         )
-        reader.finish()
+        reader.finish(_belongs)
     return classes
 
 
@@ -177,5 +202,5 @@ def _partition(name: str, reader: TableReader, classes: Mapping[str, ClassSpec])
         max_new_tokens=reader.whole_or_none("max_new_tokens", 1, MAX_NEW_TOKENS),
         prompts=reader.text_or_none("prompts"),
     )
-    reader.finish()
+    reader.finish(_belongs)
     return spec

@@ -75,7 +75,8 @@ class EndKind(StrEnum):
     CUT = "cut"  # the connection ended before the terminal event
     TIMEOUT = "timeout"  # request_timeout_s passed
     WITHDRAWN = "withdrawn"  # we aborted it: pause, stop, drain timeout
-    BROKEN = "broken"  # the body is not what the protocol says: a gap, ids absent or not integers
+    BROKEN = "broken"  # the body is not what the protocol says: a gap, no JSON, no count
+    NO_IDS = "no ids"  # an answer without output token ids, or with others than integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,10 @@
 """Floor 2: the true figures of a run, from the ledger and from what the service remembers."""
 
 from app.figures.collecting import collect
+from app.figures.concerns import concerns, standstill
 from app.figures.json_form import from_json, partition_to_json, to_json
-from app.figures.shapes import PartitionFigures, RunFigures
+from app.figures.remarks import outcomes
+from app.figures.shapes import PartitionFigures, RunFigures, total_counts
 from app.figures.speedometer import Speedometer
 
 __all__ = [
@@ -10,7 +12,11 @@ __all__ = [
     "RunFigures",
     "Speedometer",
     "collect",
+    "concerns",
     "from_json",
+    "outcomes",
     "partition_to_json",
+    "standstill",
     "to_json",
+    "total_counts",
 ]

@@ -4,6 +4,7 @@ Owns the assembly; no figure is computed twice elsewhere. Blocks for a moment (l
 callers on an event loop use a thread. Without a speedometer (no service) speeds are not known.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,9 +12,9 @@ from pathlib import Path
 
 from app.clock import Clock
 from app.core.conditions import Condition, ConditionKind, Facts, Thresholds, conditions
-from app.core.estimate import Remaining, Speed
+from app.core.estimate import Remaining, Speed, wanted_samples
 from app.core.spec import RunSpec, from_json
-from app.core.states import RunState
+from app.core.states import PartitionState, RunState
 from app.core.views import PartitionView, RunView, WorkerView
 from app.figures.forecasting import (
     Outlook,
@@ -21,8 +22,8 @@ from app.figures.forecasting import (
     partition_end,
     progress_percent,
     run_end,
-    wanted_samples,
 )
+from app.figures.remarks import remarks, slowness
 from app.figures.shapes import PartitionFigures, RunFigures
 from app.figures.speedometer import RunMemory, Speedometer
 from app.files.space import free_bytes
@@ -33,8 +34,6 @@ from app.settings import Settings
 _FREE_FRESH_S = 5.0
 # a token of an answer takes about so much of a line: its id in digits, a comma, its text
 _BYTES_PER_TOKEN = 12
-# A worker records each tick; so much later, and four ticks, it waits for disk or ledger.
-_SLOW_AFTER_S = 2.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,8 @@ def collect(
         now=clock.now(),
         at_s=clock.monotonic(),
         partitions=runs.partitions_of(ledger, run.id),
-        workers=workers.living(ledger, run.id),
+        # the rows that a dead service left behind say nothing of now
+        workers=workers.living(ledger, run.id) if speedometer is not None else [],
         settings=settings,
         is_served=speedometer is not None,
     )
@@ -91,6 +91,7 @@ def collect(
         decided_by=decided_by,
         conditions=found,
         partitions=tuple(figures),
+        is_served=look.is_served,
     )
 
 
@@ -109,9 +110,9 @@ def _outlook(
 
 
 def _run_percent(partitions: Sequence[PartitionView]) -> int:
-    weights = [wanted_samples(each) for each in partitions]
+    weights = [wanted_samples(each.counts, each.goal_samples) for each in partitions]
     if not sum(weights):
-        return 0
+        return 100 if all(each.is_over for each in partitions) else 0
     shares = [progress_percent(each) for each in partitions]
     mean = sum(s * w for s, w in zip(shares, weights, strict=True)) // sum(weights)
     return mean if all(each.is_over for each in partitions) else min(99, mean)
@@ -155,35 +156,8 @@ def _partition(
         speed_tokens_per_s=speed,
         time_left=partition_end(view, silence),
         last_token_at=max((w.last_token_at for w in mine if w.last_token_at), default=None),
-        remarks=(*_remarks(partition, mine), *_slowness(look, mine)),
+        remarks=(*slowness(mine, look.settings, look.now), *remarks(partition, mine)),
     )
-
-
-def _slowness(look: _Look, mine: Sequence[WorkerView]) -> list[str]:
-    """Say that a worker's ticks come late: it waits for disk or ledger, not for the server."""
-    lease_s, tick_s = look.settings.lease_s, look.settings.tick_s
-    late_s = [
-        (look.now - worker.lease_expires_at).total_seconds() + lease_s
-        for worker in mine
-        if worker.state != "starting"
-    ]
-    slowest_s = max(late_s, default=0.0)
-    if not look.is_served or slowest_s < max(_SLOW_AFTER_S, 4 * tick_s):
-        return []
-    return [f"storage slow: nothing could be recorded for {slowest_s:.0f} s"]
-
-
-def _remarks(partition: PartitionView, mine: Sequence[WorkerView]) -> tuple[str, ...]:
-    found = []
-    if partition.intake == "scanning":
-        found.append("reading the prompts")
-    elif partition.intake == "scanned" and not partition.is_over:
-        found.append(f"tokenizing the prompts, {partition.n_tokenized:,} done")
-    if partition.budget_reached and partition.counts.pending:
-        found.append("budget reached")
-    if partition.goal_reached and partition.counts.pending:
-        found.append("goal reached")
-    return tuple(found + [worker.notice for worker in mine if worker.notice])
 
 
 def _conditions(
@@ -213,12 +187,40 @@ def _conditions(
         output_folder=look.run.output_dir,
         free_bytes=_free(look, memory, settings),
         needed_bytes=int(sum(each.tokens for each in left) * _BYTES_PER_TOKEN),
+        not_served_since=_not_served_since(ledger, look),
+        serve_command=_serve_command(settings),
+        all_paused_since=_all_paused_since(look),
+        resume_command=f"longwatch resume {shlex.quote(look.run.name)}",
     )
     thresholds = Thresholds(
         stall_after_s=look.spec.stall_after_s, disk_low_bytes=settings.disk_low_bytes
     )
     memory.conditions = conditions(facts, thresholds, look.now, memory.conditions)
     return memory.conditions
+
+
+def _not_served_since(ledger: Ledger, look: _Look) -> datetime | None:
+    """Return when the last service was last seen at work on a run that should go on."""
+    if look.is_served or look.run.state is not RunState.RUNNING:
+        return None
+    seen = workers.last_sign_of(ledger, look.run.id, look.settings.lease_s)
+    return min(look.now, max(seen or look.run.state_since, look.run.state_since))
+
+
+def _serve_command(settings: Settings) -> str:
+    is_default = settings.home == type(settings).model_fields["home"].default
+    where = "" if is_default else f" --home {shlex.quote(str(settings.home))}"
+    return f"longwatch serve{where}"
+
+
+def _all_paused_since(look: _Look) -> datetime | None:
+    """Return since when nothing may go on, None if something may or nothing is left."""
+    left = [each for each in look.partitions if not each.is_over]
+    if left and look.run.state is RunState.PAUSED:
+        return look.run.state_since
+    paused = [each.state_since for each in left if each.state is PartitionState.PAUSED]
+    is_all = paused and len(paused) == len(left) and look.run.state is RunState.RUNNING
+    return max(paused) if is_all else None
 
 
 def _waiting_since(look: _Look) -> datetime | None:

@@ -1,8 +1,8 @@
 """When partitions and the run will have ended, from what is left and how fast it goes.
 
-Owns how partitions add up: those of a class share its concurrency, so a class ends when all its
-tokens are made at its joint speed, and the run ends with the class that ends last. Decides
-nothing; reads nothing. A partition that does not work now is no part of the run's forecast.
+Owns how partitions add up: those of a class share its concurrency, so a class ends between the
+moment at which its joint speed has made all its tokens and the end of its slowest partition; the
+run ends with the last. Pure. A partition that does not work now is no part of the run's forecast.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,9 @@ from app.core.estimate import (
     Speed,
     Unknown,
     estimate,
+    percent,
     remaining_tokens,
+    samples_left,
 )
 from app.core.states import PartitionState
 from app.core.views import PartitionView
@@ -92,16 +94,48 @@ def run_end(
         if isinstance(whole, Remaining) and whole.tokens > budget_left_tokens:
             room = Remaining(tokens=float(max(0, budget_left_tokens)))
             return estimate(room, _sum_speed(filled)), None
-    classes = list(dict.fromkeys(view.partition.class_name for view in filled))
-    latest: tuple[Estimate, str] | None = None
-    for name in classes:
-        mine = [view for view in filled if view.partition.class_name == name]
-        end = estimate(_sum_left(mine), _sum_speed(mine))
+    ends: list[tuple[Estimate, str]] = []
+    for mine in _sharing(filled):
+        name = mine[0].partition.class_name
+        end = joint_end(mine)
         if isinstance(end, Unknown):
             return end, name
-        if latest is None or end.mid_s > latest[0].mid_s:
-            latest = (end, name)
-    return latest or (_NOTHING, None)
+        ends.append((end, name))
+    whole_run = Estimate(
+        low_s=max(end.low_s for end, _ in ends),
+        mid_s=max(end.mid_s for end, _ in ends),
+        high_s=max(end.high_s for end, _ in ends),
+    )
+    return whole_run, max(ends, key=lambda each: each[0].mid_s)[1]
+
+
+def _sharing(views: Sequence[Outlook]) -> list[list[Outlook]]:
+    """Return the partitions that share a concurrency together, one with its own alone."""
+    groups: dict[tuple[str, str], list[Outlook]] = {}
+    for view in views:
+        partition = view.partition
+        own = "" if partition.own_concurrency is None else partition.name
+        groups.setdefault((partition.class_name, own), []).append(view)
+    return list(groups.values())
+
+
+def joint_end(views: Sequence[Outlook]) -> Estimate | Unknown:
+    """Return when partitions that share a concurrency will all have ended.
+
+    At the soonest the share of one that ends goes to the others in full, at the latest the slowest
+    goes on as it does now. How much of it is of use is not known: the middle lies between.
+    """
+    joint = estimate(_sum_left(views), _sum_speed(views))
+    if isinstance(joint, Unknown):
+        return joint
+    alone = [estimate(view.left, view.speed) for view in views]
+    known = [end for end in alone if isinstance(end, Estimate)]
+    slowest_s = max((end.mid_s for end in known), default=0.0)
+    return Estimate(
+        low_s=joint.low_s,
+        mid_s=max(joint.mid_s, (joint.mid_s + slowest_s) / 2),
+        high_s=max([joint.high_s, *(end.high_s for end in known)]),
+    )
 
 
 def _filled(views: Sequence[Outlook]) -> list[Outlook]:
@@ -116,7 +150,8 @@ def _filled(views: Sequence[Outlook]) -> list[Outlook]:
             and isinstance(other.left, Remaining)
         ]
         if isinstance(view.left, Unknown) and means and view.partition.intake != "scanning":
-            tokens = _open_samples(view.partition) * sum(means) / len(means)
+            n_left = samples_left(view.partition.counts, view.partition.goal_samples)
+            tokens = n_left * sum(means) / len(means)
             budget = view.partition.token_budget
             if budget is not None:
                 tokens = min(tokens, max(0.0, budget - view.partition.tokens.used))
@@ -125,13 +160,6 @@ def _filled(views: Sequence[Outlook]) -> list[Outlook]:
         else:
             filled.append(view)
     return filled
-
-
-def _open_samples(partition: PartitionView) -> int:
-    counts = partition.counts
-    n_open = counts.pending + counts.running
-    goal = partition.goal_samples
-    return n_open if goal is None else min(n_open, max(0, goal - counts.kept))
 
 
 def _sum_left(views: Sequence[Outlook]) -> Remaining | Unknown:
@@ -160,21 +188,8 @@ def progress_percent(partition: PartitionView) -> int:
     if partition.intake == "scanning":
         return 0
     if partition.is_over:
-        return 100 if partition.counts.total else 0
-    wanted = wanted_samples(partition)
-    counts = partition.counts
-    done = counts.kept if partition.goal_samples is not None else counts.total - _open(partition)
-    shares = [100 * done // wanted if wanted else 0]
+        return 100
+    shares = [percent(partition.counts, partition.goal_samples)]
     if partition.token_budget:
         shares.append(100 * partition.tokens.used // partition.token_budget)
     return max(0, min(99, max(shares)))
-
-
-def _open(partition: PartitionView) -> int:
-    return partition.counts.pending + partition.counts.running
-
-
-def wanted_samples(partition: PartitionView) -> int:
-    """Return how many samples the end of the partition means."""
-    total = partition.counts.total
-    return total if partition.goal_samples is None else min(partition.goal_samples, total)

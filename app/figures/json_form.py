@@ -14,6 +14,7 @@ from app.core.conditions import Condition, ConditionKind
 from app.core.estimate import Estimate, Unknown
 from app.core.states import PartitionState, RunState
 from app.core.types import Counts, RunId, Tokens
+from app.figures.concerns import concerns
 from app.figures.shapes import PartitionFigures, RunFigures
 
 Json = dict[str, Any]
@@ -29,6 +30,7 @@ def to_json(figures: RunFigures) -> Json:
         "state": str(figures.state),
         "state_since": iso(figures.state_since),
         "reason": figures.reason,
+        "is_served": figures.is_served,
         "at": iso(figures.at),
         "output_dir": figures.output_dir,
         "percent": figures.percent,
@@ -44,6 +46,7 @@ def to_json(figures: RunFigures) -> Json:
             {"kind": str(one.kind), "since": iso(one.since), "sentence": one.sentence}
             for one in figures.conditions
         ],
+        "needs_you": concerns(figures),
         "partitions": [partition_to_json(each) for each in figures.partitions],
     }
 
@@ -98,6 +101,7 @@ def from_json(value: Mapping[str, Any]) -> RunFigures:
             for one in value["conditions"]
         ),
         partitions=tuple(_read_partition(each) for each in value["partitions"]),
+        is_served=value["is_served"],
     )
 
 

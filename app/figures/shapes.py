@@ -45,7 +45,10 @@ class PartitionFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """A run as it was `at` one moment. `decided_by` is the class that will end last."""
+    """A run as it was `at` one moment. `decided_by` is the class that will end last.
+
+    `is_served`: whether a service lives that works at it.
+    """
 
     run_id: RunId
     name: str
@@ -61,6 +64,7 @@ class RunFigures:
     decided_by: str | None
     conditions: tuple[Condition, ...]
     partitions: tuple[PartitionFigures, ...]
+    is_served: bool = True
 
     @property
     def counts(self) -> Counts:

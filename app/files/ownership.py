@@ -45,8 +45,28 @@ def claim_output(
         _claim(path, home, str(run_id), run_name, sorted({*partitions}))
 
 
+def check_claim(
+    output_dir: Path, *, home: Path, run_id: int | None, partitions: Iterable[str]
+) -> None:
+    """Raise what `claim_output` would of other owners, None being a new run; write nothing."""
+    path = output_dir / OWNER_FILE
+    number = None if run_id is None else str(run_id)
+    _refuse_shared(path, _runs_of_this_home(path, home), number, sorted({*partitions}))
+
+
 def _claim(path: Path, home: Path, number: str, run_name: str, partitions: list[str]) -> None:
     runs = _runs_of_this_home(path, home)
+    _refuse_shared(path, runs, number, partitions)
+    runs[number] = _Run(name=run_name, partitions=partitions)
+    owner = {"home": str(home.resolve()), "runs": runs}
+    chunk = orjson.dumps(owner, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    with replacing(path) as file:
+        file.write(chunk)
+
+
+def _refuse_shared(
+    path: Path, runs: dict[str, _Run], number: str | None, partitions: list[str]
+) -> None:
     for other, run in runs.items():
         shared = [name for name in partitions if name in run.partitions]
         if other != number and shared:
@@ -54,11 +74,6 @@ def _claim(path: Path, home: Path, number: str, run_name: str, partitions: list[
                 f'{path.parent} already holds {", ".join(shared)} of run {other} "{run.name}"',
                 hint="resume that run, or choose another output folder",
             )
-    runs[number] = _Run(name=run_name, partitions=partitions)
-    owner = {"home": str(home.resolve()), "runs": runs}
-    chunk = orjson.dumps(owner, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    with replacing(path) as file:
-        file.write(chunk)
 
 
 def _runs_of_this_home(path: Path, home: Path) -> dict[str, _Run]:

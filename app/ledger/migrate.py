@@ -68,6 +68,13 @@ def known_revision_of(path: Path) -> str | None:
     return found
 
 
+def is_newest(path: Path) -> bool:
+    """Return whether there is a ledger that this program can read as it stands."""
+    found = known_revision_of(path)
+    scripts = ScriptDirectory.from_config(configuration(path))
+    return found is not None and found == scripts.get_current_head()
+
+
 def revision_of(path: Path) -> str | None:
     """Return the schema revision of a ledger file, None if the file is new or empty."""
     if not path.exists() or path.stat().st_size == 0:

@@ -72,6 +72,19 @@ def forget_tokens(ledger: Ledger, partition_id: PartitionId) -> int:
     return n
 
 
+def n_records(ledger: Ledger, partition_id: PartitionId) -> int:
+    """Return how many records were taken in from the partition's prompt file."""
+    with ledger.read() as connection:
+        found: int | None = connection.execute(
+            text(
+                "SELECT record_index + 1 FROM sample WHERE partition_id = :id"
+                " ORDER BY position DESC LIMIT 1"
+            ),
+            {"id": partition_id},
+        ).scalar()
+    return found or 0
+
+
 def has_living_workers(ledger: Ledger, run_id: RunId) -> bool:
     with ledger.read() as connection:
         found = connection.execute(

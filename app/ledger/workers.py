@@ -157,6 +157,19 @@ def living(ledger: Ledger, run_id: RunId | None = None) -> list[WorkerView]:
         return [_worker_view(row) for row in rows.mappings()]
 
 
+def last_sign_of(ledger: Ledger, run_id: RunId, lease_s: float) -> datetime | None:
+    """Return when a worker of the run was last seen: its end, or else its last lease."""
+    with ledger.read() as connection:
+        seen_at_ms = connection.execute(
+            text(
+                "SELECT max(COALESCE(w.ended_at_ms, w.lease_expires_at_ms - :lease_ms))"
+                " FROM worker w JOIN partition p ON p.id = w.partition_id WHERE p.run_id = :run"
+            ),
+            {"run": run_id, "lease_ms": int(lease_s * 1000)},
+        ).scalar_one()
+    return None if seen_at_ms is None else from_ms(seen_at_ms)
+
+
 def get_worker(ledger: Ledger, worker_id: WorkerId) -> WorkerView:
     with ledger.read() as connection:
         row = connection.execute(text("SELECT * FROM worker WHERE id = :id"), {"id": worker_id})

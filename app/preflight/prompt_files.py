@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from app.core.format import plural
 from app.core.spec import PartitionSpec, RunSpec, SpecError, resolve_partitions
 from app.errors import InputError
 from app.files.prompt_streams import unpacked
@@ -94,13 +95,19 @@ def _first_records(name: str, path: Path, findings: Findings) -> list[Prompt]:
     rejected = [record for record in first if isinstance(record, Rejected)]
     if not first:
         findings.notices.append(f"partition {name}: {path} holds no prompts")
-    if rejected:
+    if rejected and len(rejected) == len(first):
+        findings.errors.append(
+            f"none of the first {plural(len(first), 'record')} of {name} can be used (line"
+            f" {rejected[0].line:,}: {rejected[0].reason}); mend {path}, or leave {name} out"
+        )
+    elif rejected:
         shown = "; ".join(f"line {each.line}: {each.reason}" for each in rejected[:_SHOWN])
         said = (
             f"partition {name}: {len(rejected)} of the first {len(first)} records"
             f" will be rejected ({shown})"
         )
-        (findings.warnings if len(rejected) == len(first) else findings.notices).append(said)
+        is_most = 2 * len(rejected) > len(first)
+        (findings.warnings if is_most else findings.notices).append(said)
     return [record for record in first if isinstance(record, Prompt)]
 
 

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from app.core.format import plural
 from app.core.prompt_limits import PromptLimits, answer_limit
 from app.core.spec import RunSpec
 from app.core.types import ServerFacts
@@ -156,14 +157,12 @@ def _too_long(
 async def _show(
     name: str, tried: Sequence[_Tried], client: ServerClient, findings: Findings
 ) -> None:
-    """Show how the first prompt begins, as ids and decoded, so that a person can see it."""
+    """Show how the first prompt begins, decoded, so that a person can see it."""
     found = next((each.found for each in tried if not isinstance(each.found, Unusable)), None)
     if found is None:
         return
-    first = list(found[:_SHOWN_IDS])
-    text = await client.detokenize(first)
-    decoded = "" if text is None else f", decoded {text[:_SHOWN_CHARACTERS]!r}"
+    text = await client.detokenize(list(found[:_SHOWN_IDS]))
+    decoded = "" if text is None else f" and begins {text[:_SHOWN_CHARACTERS]!r}"
     findings.notices.append(
-        f"partition {name}: the first prompt has {len(found)} tokens and begins with"
-        f" {' '.join(map(str, first))}{decoded}"
+        f"partition {name}: the first prompt has {plural(len(found), 'token')}{decoded}"
     )

@@ -22,6 +22,7 @@ from app.sglang.protocol import check_sampling
 
 FIRST_GAP_S = 0.5
 LONGEST_GAP_S = 5.0
+TOLD_EVERY_S = 30.0
 _GROWTH = 1.5
 _OK = 200
 _REFUSED_KEY = frozenset({401, 403})
@@ -69,21 +70,26 @@ async def _check_address(url: str) -> None:
     except OSError as error:
         raise InputError(
             f"{url}: the name {parts.hostname} cannot be resolved ({error.strerror})",
-            hint="check the spelling and the name server",
+            hint="Check the spelling and the name server",
         ) from error
 
 
 async def _wait_until_healthy(client: ServerClient, wait_s: float, clock: Clock, say: Say) -> None:
     began_s = clock.monotonic()
     gap_s = FIRST_GAP_S
+    told, told_s = "", 0.0
     while (seen := await _look(client)) is not None:
         waited_s = clock.monotonic() - began_s
+        if wait_s <= 0:
+            raise ServerAwayError(f"{client.url} {seen}", hint="Start the server first")
         if waited_s >= wait_s:
             raise ServerAwayError(
-                f"{client.url} is not ready after {waited_s:.0f} s: {seen}",
-                hint="start the server, or let startup_wait_s be longer",
+                f"{client.url} {seen}, after {waited_s:,.0f} s of waiting",
+                hint="Start the server, or wait longer for it: [run] startup_wait_s in the spec",
             )
-        say(f"waiting for {client.url}, {waited_s:.0f} of {wait_s:.0f} s: {seen}")
+        if seen != told or waited_s - told_s >= TOLD_EVERY_S:
+            say(f"waiting for {client.url}, {waited_s:,.0f} of {wait_s:,.0f} s: it {seen}")
+            told, told_s = seen, waited_s
         await clock.sleep(min(gap_s, wait_s - waited_s))
         gap_s = min(LONGEST_GAP_S, gap_s * _GROWTH)
 
@@ -99,7 +105,7 @@ async def _look(client: ServerClient) -> str | None:
             f"{client.url} refuses /health ({status})",
             hint="Set the server's key in the environment: LONGWATCH_API_KEY",
         )
-    return None if status == _OK else f"/health answers {status}"
+    return None if status == _OK else f"is not ready (/health answers {status})"
 
 
 def check_facts(
@@ -170,8 +176,8 @@ def _check_lengths(
         if wanted < limits.usable_tokens:
             continue
         said = (
-            f"partition {name}: max_new_tokens {wanted} leaves no room for a prompt in the"
-            f" context of {limits.context_tokens}"
+            f"partition {name}: max_new_tokens {wanted:,} leaves no room for a prompt in the"
+            f" context of {limits.context_tokens:,}"
         )
         if spec.length_policy is LengthPolicy.REJECT:
             findings.errors.append(f"{said}; every prompt would be rejected, lower it")

@@ -226,7 +226,8 @@ class Answer:
             )
         kind, message = EndKind.FINISHED, ""
         if self.broken:
-            kind, message = EndKind.BROKEN, self.broken
+            lacks_ids = self.broken.startswith(NO_IDS)
+            kind, message = EndKind.NO_IDS if lacks_ids else EndKind.BROKEN, self.broken
         elif not self.is_finished and not self.saw_done:
             kind, message = EndKind.CUT, "the connection closed before the final event"
         return AttemptEnd(

@@ -4,12 +4,22 @@ Proxy variables are ignored, idle connections live 3 s (the server closes them a
 keep-alive finds a dead peer, since a queued request may rightly be silent for hours.
 """
 
+import errno
+import re
 import socket
 
 import aiohttp
+import httpx
 from httpx_aiohttp import AiohttpTransport
 
 _KEEP_IDLE_S = 3.0
+_ERRNO_WORDS = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ETIMEDOUT: "timed out",
+    errno.EHOSTUNREACH: "host unreachable",
+    errno.ENETUNREACH: "network unreachable",
+    errno.ECONNRESET: "connection reset",
+}
 
 
 def make_transport() -> AiohttpTransport:
@@ -43,5 +53,16 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def in_words(error: BaseException) -> str:
+    """Return why a connection failed, plainly; the class only of what is not known here."""
     cause = error.__cause__ or error
+    if isinstance(cause, aiohttp.ClientConnectorDNSError | socket.gaierror):
+        return "the name is not known"
+    if isinstance(cause, TimeoutError | httpx.TimeoutException):
+        return "timed out"
+    number = getattr(cause, "errno", None)
+    # several addresses of one name may be told together, and then only in words
+    found = re.search(r"\[Errno (\d+)\]", str(cause)) if number is None else None
+    known = _ERRNO_WORDS.get(int(found[1]) if found else number or 0)
+    if known is not None:
+        return known
     return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__

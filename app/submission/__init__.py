@@ -6,7 +6,8 @@ then under a new gen_id that stands in the manifest before any answer bears it.
 """
 
 from app.submission.manifest import MANIFEST_NAME
+from app.submission.refusing import refusals
 from app.submission.scanning import complete_scans
 from app.submission.submit import submit
 
-__all__ = ["MANIFEST_NAME", "complete_scans", "submit"]
+__all__ = ["MANIFEST_NAME", "complete_scans", "refusals", "submit"]

@@ -21,16 +21,15 @@ from app.ledger.settings_of_runs import (
     has_living_workers,
     set_prompts_path,
 )
-from app.submission.identity import REPLICAS, Changes, Identity, changes_since, merged
+from app.submission.identity import Changes, Identity, changes_since, merged
 from app.submission.limits import apply_limits
 from app.submission.manifest import add_generation, entry_of
-from app.submission.partitions import new_partition, same_folder
-from app.submission.prompt_digests import PROMPTS
+from app.submission.partitions import new_partition
+from app.submission.refusing import refuse_changes, refuse_run
 from app.submission.request import Request
 from app.submission.scanning import SCANNING, complete_scans
 
 PAUSED_FOR_CHANGES = "its settings change"
-_TOKENIZED = "tokenized"
 
 
 class AtWorkError(ConflictError):
@@ -40,13 +39,7 @@ class AtWorkError(ConflictError):
 def go_on(request: Request, run: RunView, identity: Identity) -> RunView:
     """Let the run go on with what was submitted; ConflictError names everything against it."""
     ledger = request.ledger
-    if not same_folder(run.output_dir, identity.spec.output_dir):
-        raise ConflictError(
-            f'run "{run.name}" writes into {run.output_dir}, not {identity.spec.output_dir}',
-            hint="give this one another name, or that output folder",
-        )
-    if run.state is RunState.STOPPING:
-        raise ConflictError(f'run "{run.name}" is stopping', hint="start it again when it has")
+    refuse_run(run, identity.spec)
     old = runs.partitions_of(ledger, run.id)
     _claim(request, run, {one.name for one in old})
     rescanned = _redo_scans(request, run, old)
@@ -83,29 +76,12 @@ def _redo_scans(request: Request, run: RunView, partitions: list[PartitionView])
 def _refuse(
     request: Request, run: RunView, changes: Changes, partitions: list[PartitionView]
 ) -> None:
-    if not changes.sentences:
-        return
-    listed = "; ".join(changes.sentences)
-    if not request.accept_changes:
-        raise ConflictError(
-            f'run "{run.name}" was started otherwise: {listed}',
-            hint="start it as before, give another name, or go on with --accept-changes",
-        )
-    if REPLICAS in changes.names:
-        raise ConflictError(
-            f'run "{run.name}" cannot change {REPLICAS}: {listed}', hint="give another name"
-        )
-    for partition in partitions:
-        is_changed = f"{PROMPTS}{partition.name}" in changes.names
-        if is_changed and (partition.intake != _TOKENIZED or changes.needs_new_ids):
-            raise ConflictError(
-                f"the prompts of {partition.name} changed and are still needed as they were",
-                hint="put the file back, or give the new prompts another partition or run",
-            )
-    if has_living_workers(request.ledger, run.id):
+    refuse_changes(request.ledger, run, changes, partitions, accept_changes=request.accept_changes)
+    if changes.sentences and has_living_workers(request.ledger, run.id):
         raise AtWorkError(
-            f'run "{run.name}" is at work; its settings cannot change under it: {listed}',
-            hint="stop it first, then start it with --accept-changes",
+            f'run "{run.name}" is at work; its settings cannot change under it:'
+            f" {'; '.join(changes.sentences)}",
+            hint="Stop it first, then start it with --accept-changes",
         )
 
 
@@ -124,7 +100,7 @@ def _follow(
         request.say(f"{each.target}: {each.what} {each.old} -> {each.new}")
     for partition in partitions:
         path = request.report.prompts.get(partition.name)
-        if path is not None and f"{PROMPTS}{partition.name}" not in changes.names:
+        if path is not None:
             set_prompts_path(ledger, partition.id, str(path.absolute()))
         if changes.needs_new_ids:
             forget_tokens(ledger, partition.id)

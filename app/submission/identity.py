@@ -21,7 +21,7 @@ from app.core.spec import RunSpec, to_json
 from app.core.types import ServerFacts
 from app.errors import InputError
 from app.preflight import Report
-from app.submission.prompt_digests import PROMPTS, prompt_digests
+from app.submission.prompt_digests import PROMPTS, SIZE_IN_MARK, prompt_digests
 
 _SAME_IN_BOTH = frozenset({"model_path", "tokenizer_path", "weight_version"})
 _DECIDES_IDS = ("model", "tokenizer", "chat_template_kwargs.", "max_new_tokens@")
@@ -37,6 +37,7 @@ class Identity:
     fingerprint: Mapping[str, object]
     servers: Mapping[str, object]
     seen: Mapping[str, list[int]]
+    sizes: Mapping[str, int]
 
     @property
     def parts(self) -> dict[str, object]:
@@ -75,15 +76,20 @@ def identity_now(spec: RunSpec, report: Report, stored_json: str, now: datetime)
         fingerprint=fingerprint(resolved, first, found.digests),
         servers=identity_of(first),
         seen=found.seen,
+        sizes=found.sizes,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What is not as it was; `names` are the fingerprint's."""
+    """What is not as it was; `names` are the fingerprint's.
+
+    `prompts` has each partition whose file changed, with its bytes then and now where known.
+    """
 
     sentences: tuple[str, ...]
     names: frozenset[str]
+    prompts: Mapping[str, tuple[int | None, int | None]]
 
     @property
     def needs_new_ids(self) -> bool:
@@ -109,11 +115,24 @@ def changes_since(stored_json: str, now: Identity, rescanned: frozenset[str]) ->
     }
     if not old_servers.get("version") or not new_servers.get("version"):
         old_servers = new_servers = {}  # one of the two did not say anything of itself
+    names = frozenset(changed_names(old, now.fingerprint))
+    apart = {name for name in names if name.startswith(PROMPTS)}
+    settings = {name: value for name, value in old.items() if name not in apart}
+    new_settings = {name: one for name, one in now.fingerprint.items() if name not in apart}
     sentences = [
-        *differences(old, now.fingerprint),
+        *differences(settings, new_settings),
         *(f"server's {said}" for said in differences(old_servers, new_servers)),
     ]
-    return Changes(sentences=tuple(sentences), names=frozenset(changed_names(old, now.fingerprint)))
+    seen = stored.get("seen") or {}
+    prompts = {
+        name: (_size(seen.get(name)), now.sizes.get(name))
+        for name in (each.removeprefix(PROMPTS) for each in sorted(apart))
+    }
+    return Changes(sentences=tuple(sentences), names=names, prompts=prompts)
+
+
+def _size(mark: list[int] | None) -> int | None:
+    return mark[SIZE_IN_MARK] if mark else None
 
 
 def merged(stored_json: str, now: Identity) -> str:

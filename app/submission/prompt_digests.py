@@ -16,6 +16,7 @@ from app.errors import InputError
 from app.files.prompt_ids import file_sha256
 
 PROMPTS = "prompts@"
+SIZE_IN_MARK = 2
 _SETTLED_NS = 2_000_000_000
 
 
@@ -25,6 +26,7 @@ class PromptDigests:
 
     digests: Mapping[str, str]
     seen: Mapping[str, list[int]]
+    sizes: Mapping[str, int]
 
 
 def prompt_digests(prompts: Mapping[str, Path], stored_json: str, now: datetime) -> PromptDigests:
@@ -33,15 +35,17 @@ def prompt_digests(prompts: Mapping[str, Path], stored_json: str, now: datetime)
     known, seen = stored.get("fingerprint") or {}, stored.get("seen") or {}
     digests: dict[str, str] = {}
     marks: dict[str, list[int]] = {}
+    sizes: dict[str, int] = {}
     for name, path in prompts.items():
         mark = file_mark(path)
         digest = known.get(f"{PROMPTS}{name}")
         if not isinstance(digest, str) or seen.get(name) != mark:
             digest = file_sha256(path)
         digests[name] = digest
+        sizes[name] = mark[SIZE_IN_MARK]
         if file_mark(path) == mark and _is_settled(mark, now):
             marks[name] = mark
-    return PromptDigests(digests=digests, seen=marks)
+    return PromptDigests(digests=digests, seen=marks, sizes=sizes)
 
 
 def file_mark(path: Path) -> list[int]:

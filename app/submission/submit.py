@@ -17,7 +17,7 @@ from app.core.spec import RunSpec
 from app.core.states import RunState
 from app.core.types import RunId
 from app.core.views import RunView
-from app.errors import ConflictError, InputError, LongwatchError
+from app.errors import InputError, LongwatchError
 from app.files.ownership import claim_output
 from app.ledger import runs
 from app.ledger.activity import Deed
@@ -29,7 +29,8 @@ from app.preflight import Report
 from app.submission.going_on import PAUSED_FOR_CHANGES, AtWorkError, go_on
 from app.submission.identity import Identity, identity_now
 from app.submission.manifest import add_generation, entry_of
-from app.submission.partitions import new_partition, same_folder
+from app.submission.partitions import new_partition
+from app.submission.refusing import refuse_taken
 from app.submission.request import Request
 from app.submission.scanning import complete_scans
 from app.threads import in_thread
@@ -124,7 +125,7 @@ def _begin(request: Request, identity: Identity) -> RunView:
     """Create a run, whole or not at all."""
     ledger, spec = request.ledger, identity.spec
     output_dir = Path(spec.output_dir).absolute()
-    _refuse_taken(ledger, output_dir, spec)
+    refuse_taken(ledger, output_dir, list(spec.partitions))
     run_id = runs.create_run(
         ledger,
         NewRun(
@@ -164,24 +165,3 @@ def _scan(request: Request, identity: Identity, run_id: RunId, output_dir: Path)
     add_generation(output_dir, identity.gen_id, entry, (), request.clock.now())
     run = runs.get_run(request.ledger, run_id)
     complete_scans(request.ledger, run, identity.spec, request.clock, request.say)
-
-
-def _refuse_taken(ledger: Ledger, output_dir: Path, spec: RunSpec) -> None:
-    """Refuse a folder whose answers would be replaced: of another run, or of nobody we know."""
-    for run in runs.list_runs(ledger):
-        if not same_folder(run.output_dir, output_dir):
-            continue
-        theirs = {one.name for one in runs.partitions_of(ledger, run.id)}
-        shared = [name for name in spec.partitions if name in theirs]
-        if shared:
-            raise ConflictError(
-                f'{output_dir} already holds {", ".join(shared)} of run {run.id} "{run.name}"',
-                hint="go on with that run by its name, or choose another output folder",
-            )
-    for name in spec.partitions:
-        found = sorted((output_dir / name).glob("responses*.jsonl"))
-        if found:
-            raise ConflictError(
-                f"{found[0]} is there already and belongs to no run of this home",
-                hint="move it away, or choose another output folder",
-            )

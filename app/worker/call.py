@@ -11,6 +11,7 @@ from datetime import datetime
 from app.core.outcome import Asked
 from app.core.types import AttemptEnd, Claim, Gain, Outcome, Segment
 from app.sglang.stream import Answer
+from app.worker.plan import WorkerPlan
 
 
 @dataclass(slots=True, eq=False)
@@ -87,13 +88,7 @@ class Call:
         )
         return (*self.claim.segments, mine) if self.answer.ids else self.claim.segments or (mine,)
 
-    def asked(
-        self,
-        max_attempts: int,
-        think: tuple[int | None, int | None],
-        *,
-        server_is_untried: bool,
-    ) -> Asked:
+    def asked(self, plan: WorkerPlan, *, server_is_untried: bool) -> Asked:
         """Return what the verdict needs to know of this call.
 
         A trial tells something of the server only until ids have come from it, to whichever call.
@@ -104,13 +99,14 @@ class Call:
             held=self.claim.held,
             max_new_tokens=self.claim.max_new_tokens,
             charged=self.claim.charged,
-            max_attempts=max_attempts,
+            max_attempts=plan.max_attempts,
             server_deaths=self.claim.server_deaths,
             is_trial=self.is_trial and server_is_untried,
             was_alone=self.is_alone,
             end_token_ids=frozenset() if matched is None else frozenset({matched}),
-            think_open=think[0],
-            think_close=think[1],
+            think_open=plan.think_open,
+            think_close=plan.think_close,
+            detect_loops=plan.detect_loops,
         )
 
 

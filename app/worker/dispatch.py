@@ -19,10 +19,10 @@ from app.sglang.stream import Answer
 from app.worker.call import Call
 from app.worker.link import ServerLink
 from app.worker.plan import WorkerPlan
+from app.worker.reading import text_of
 
 # Slots that come free within this time are filled by one claim.
 _CLAIM_GAP_S = 0.02
-_TEXT_WAIT_S = 1.0
 _ABORTS_AT_ONCE = 64
 
 
@@ -157,11 +157,7 @@ class Dispatcher:
         alive = await self._look_after(end, link)
         call.outcome = judge(
             end,
-            call.asked(
-                self._plan.max_attempts,
-                (self._plan.think_open, self._plan.think_close),
-                server_is_untried=link.is_untried,
-            ),
+            call.asked(self._plan, server_is_untried=link.is_untried),
             server_alive=alive,
             delay_s=backoff_s(call.claim.charged, self._random, first_s=self._plan.backoff_first_s),
         )
@@ -183,9 +179,9 @@ class Dispatcher:
         outcome, end = call.outcome, call.end
         if isinstance(outcome, Keep):
             link.passed_trial()
-            call.text = await self._text(call, link)
+            call.text = await text_of(call, link.client)
             return
-        if end is not None and end.kind in (EndKind.TIMEOUT, EndKind.BROKEN):
+        if end is not None and end.kind in (EndKind.TIMEOUT, EndKind.BROKEN, EndKind.NO_IDS):
             await link.client.abort(call.claim.rid)
         if isinstance(outcome, Halt):
             self.halt(outcome.reason)
@@ -200,16 +196,6 @@ class Dispatcher:
                     reason=outcome.reason,
                 )
             )
-
-    async def _text(self, call: Call, link: ServerLink) -> str | None:
-        """Return the answer's text; a continued one's is asked for, without waiting long."""
-        if not call.claim.held:
-            return call.end.text if call.end else None
-        try:
-            async with asyncio.timeout(_TEXT_WAIT_S):
-                return await link.client.detokenize(call.output_ids().tolist())
-        except TimeoutError:
-            return None
 
     async def withdraw_all(self, wait_s: float) -> None:
         """Abort every call on its server by exact id, take what still comes, cancel the rest.

@@ -106,6 +106,13 @@ class ServerLink:
     def effective_limit(self) -> int:
         return self._shed.allowed(self.limit, self._clock.monotonic())
 
+    @property
+    def notice(self) -> str:
+        """Say that the server's queue is full, while less than the share is used for it."""
+        if self.effective_limit >= self.limit:
+            return ""
+        return f"server queue full: {self.effective_limit} of {self.limit} requests are sent"
+
     def busy(self) -> None:
         """Use less of the share for a while: the server's queue is full."""
         self._shed = self._shed.on_busy(self._clock.monotonic())

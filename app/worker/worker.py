@@ -172,7 +172,9 @@ class Worker:
         for link in self._links:
             link.limit = orders.shares.get(link.url, 0)
         wanted = sum(link.limit for link in self._links)
-        allowed, self._notice = clamp_to_open_files(wanted)
+        allowed, files_notice = clamp_to_open_files(wanted)
+        notices = [files_notice, *(link.notice for link in self._links)]
+        self._notice = "; ".join(notice for notice in notices if notice)
         if allowed < wanted:
             for link in self._links:
                 link.limit = link.limit * allowed // wanted

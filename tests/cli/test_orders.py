@@ -116,6 +116,8 @@ def test_status_as_json_is_the_form_of_the_api(longwatch: Longwatch, home: Home)
     value = json.loads(longwatch("status", "night", "--json").out)
     assert value["name"] == "night"
     assert value["service"] is None
+    assert value["is_served"] is False
+    assert [one["kind"] for one in value["conditions"]] == ["not served"]
     assert value["samples"]["total"] == 20
 
 

@@ -139,3 +139,22 @@ def test_spans_are_said_in_words(seconds: float, words: str) -> None:
     (waiting,) = conditions(Facts(server_waiting_since=at(0)), LIMITS, at(seconds))
 
     assert f"not answered for {words};" in waiting.sentence
+
+
+def test_without_a_service_what_its_workers_saw_is_not_said() -> None:
+    facts = replace(BUSY, server_waiting_since=at(0), not_served_since=at(650))
+
+    (unserved,) = conditions(facts, LIMITS, at(900))
+
+    assert unserved.kind is ConditionKind.NOT_SERVED
+    assert unserved.since == at(650)
+    assert "go on with: longwatch serve" in unserved.sentence
+
+
+def test_all_paused_says_how_it_goes_on() -> None:
+    facts = Facts(all_paused_since=at(5), resume_command="longwatch resume night")
+
+    (paused,) = conditions(facts, LIMITS, at(9))
+
+    assert paused.since == at(5)
+    assert paused.sentence.endswith("go on with: longwatch resume night")

@@ -100,6 +100,14 @@ def test_srv_19_a_looping_answer_is_suspect(reason: object) -> None:
     assert outcome.flags == ("loop",)
 
 
+def test_a_loop_is_an_answer_like_any_other_where_loops_are_not_looked_for() -> None:
+    end = finished({"type": "length", "length": 400}, ids(*[36] * 400))
+
+    outcome = kept(end, asked(max_new_tokens=400, detect_loops=False))
+
+    assert (outcome.state, outcome.flags) == (SampleState.TRUNCATED, ())
+
+
 def test_a_loop_across_held_and_new_tokens_is_seen() -> None:
     half = ids(*[36, 37] * 75)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.core.types import AttemptEnd, EndKind, Fail, Halt, PutBack
+from app.core.types import AttemptEnd, EndKind, Fail, Halt, Keep, PutBack
 from tests.core.attempts import asked, failed, finished, ids, put_back, verdict
 
 
@@ -174,12 +174,32 @@ def test_waiting_and_stopping_are_free() -> None:
 
 
 def test_srv_10_a_trial_without_ids_halts_and_a_later_row_starts_over() -> None:
-    end = AttemptEnd(kind=EndKind.BROKEN, message="the server returned no output token ids")
+    end = AttemptEnd(kind=EndKind.NO_IDS, message="the server returned no output token ids")
 
     trial, later = verdict(end, asked(is_trial=True)), put_back(end)
 
     assert trial == Halt(reason="the server returned no output token ids")
     assert (later.charged, later.start_over) == (True, True)
+
+
+def test_one_unreadable_answer_halts_nothing_even_on_trial() -> None:
+    end = AttemptEnd(kind=EndKind.BROKEN, message="the body is not JSON: <html>")
+
+    outcome = put_back(end, asked(is_trial=True))
+
+    assert (outcome.charged, outcome.start_over) == (True, True)
+
+
+def test_the_length_of_a_continued_answer_is_the_whole_answers() -> None:
+    end = AttemptEnd(
+        kind=EndKind.FINISHED, ids=ids(*range(5, 12)), finish_reason={"type": "length", "length": 7}
+    )
+
+    outcome = verdict(end, asked(held=ids(1, 2, 3), max_new_tokens=10))
+
+    assert isinstance(outcome, Keep)
+    assert outcome.finish_reason == '{"type":"length","length":10}'
+    assert outcome.flags == ()
 
 
 def test_a_message_that_echoes_the_prompt_is_cut() -> None:

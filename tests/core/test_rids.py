@@ -1,12 +1,9 @@
 """Request ids: no id begins another, and each can be traced to its claim."""
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core import rids
 from app.core.rids import RequestId, parse_rid
 
 IDS = st.builds(
@@ -51,7 +48,3 @@ def test_an_id_is_no_health_check_of_the_server() -> None:
 )
 def test_what_is_not_ours_is_not_read(foreign: str) -> None:
     assert parse_rid(foreign) is None
-
-
-def test_the_examples_are_true() -> None:
-    assert doctest.testmod(rids).failed == 0

@@ -54,7 +54,7 @@ def test_token_ids_are_taken_as_they_are(tmp_path: Path) -> None:
         ({"text": "a", "tools": "x"}, "tools is a text"),
         ({"text": "a", "sampling": 3}, "sampling is a number"),
         ({"text": "a", "sampling": {"top_p": 2}}, "sampling.top_p: 2 is not a number above 0"),
-        ({"text": "a", "sampling": {"temprature": 1}}, 'did you mean "temperature"'),
+        ({"text": "a", "sampling": {"temprature": 1}}, "did you mean temperature?"),
         ({"text": "a", "sampling": {"max_new_tokens": 0}}, "sampling.max_new_tokens"),
         ({"text": "a", "chat_template_kwargs": [1]}, "chat_template_kwargs is a list"),
     ],

@@ -1,6 +1,7 @@
 """Submitting a spec: a new run, the same run again, and what may change between."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from app.ledger.activity import Deed, latest
 from app.ledger.limits import set_concurrency, set_partition_budget
 from app.ledger.orders import Order
 from app.simulator.tokenizer import encode_chat
+from app.submission.prompt_digests import file_mark
 from tests.intake.desk import Desk, until, user
 
 
@@ -146,22 +148,62 @@ async def test_prompts_are_tokenized_anew_where_an_accepted_change_needs_it(
     assert rows[1]["max_new_tokens"] == 32_768 - 2 - len(ids)  # clamped, as it would be at first
 
 
-async def test_changed_prompts_that_are_still_needed_are_refused_even_if_accepted(
-    desk: Desk,
+@pytest.mark.parametrize("is_tokenized", [False, True])
+async def test_a_run_keeps_the_prompts_it_began_with_whatever_is_accepted(
+    desk: Desk, is_tokenized: bool
 ) -> None:
+    path = desk.write("p", [user("a", "x"), user("b", "y")])
+    first = await desk.submit()
+    if is_tokenized:
+        await desk.tokenize()
+    await _remember_size(desk, path)
+    before = runs.list_runs(desk.ledger)
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes() * 2)
+
+    for accepted in (False, True):
+        with pytest.raises(ConflictError) as refusal:
+            await desk.submit(accept_changes=accepted)
+        assert str(refusal.value) == (
+            "the prompts of p changed since the run took them in (2 records then; the file was"
+            f" {size} bytes, now {2 * size}): a run keeps the prompts it began with. Restore the"
+            " file, or start another run under another name"
+        )
+
+    assert runs.list_runs(desk.ledger) == before
+    path.write_bytes(path.read_bytes()[:size])
+    assert (await desk.submit()).gen_id == first.gen_id
+
+
+async def _remember_size(desk: Desk, path: Path) -> None:
+    """Let the run remember the file, as it does once the last write is seconds ago."""
+    past = path.stat().st_mtime - 60
+    os.utime(path, (past, past))
+    (run,) = runs.list_runs(desk.ledger)
+    stored = orjson.loads(run.fingerprint_json)
+    stored["seen"] = {"p": file_mark(path)}
+    runs.set_identity(
+        desk.ledger,
+        run.id,
+        fingerprint_json=orjson.dumps(stored).decode(),
+        gen_id=run.gen_id,
+        spec_json=run.spec_json,
+    )
+
+
+async def test_a_refusal_of_changed_prompts_and_settings_shows_no_digest(desk: Desk) -> None:
     path = desk.write("p", [user("a", "x")])
-    await desk.submit()
+    run = await desk.submit()
     path.write_bytes(path.read_bytes() * 2)
+    desk.change(sampling={"temperature": 0.1})
 
-    with pytest.raises(ConflictError, match="prompts of p changed and are still needed"):
-        await desk.submit(accept_changes=True)
+    with pytest.raises(ConflictError) as refusal:
+        await desk.submit()
 
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    await desk.submit()
-    await desk.tokenize()
-    path.write_bytes(path.read_bytes() * 2)
-    assert (await desk.submit(accept_changes=True)).state is RunState.RUNNING
-    assert desk.partition().counts.total == 1
+    told = str(refusal.value)
+    assert "temperature not set -> 0.1; the prompts of p changed" in told
+    assert "restore the file first" in told
+    assert orjson.loads(run.fingerprint_json)["fingerprint"]["prompts@p"][:8] not in told
 
 
 async def test_the_number_of_replicas_cannot_change(desk: Desk) -> None:

@@ -50,7 +50,7 @@ MISTAKES = {
     ),
     "a host that nobody knows": Mistake(
         (("http://127.0.0.1:", "http://no-such-host.invalid:"),),
-        ("no-such-host.invalid", "cannot be resolved", "check the spelling"),
+        ("no-such-host.invalid", "cannot be resolved", "Check the spelling"),
     ),
     "a partition name that is a path": Mistake(
         (("[class.short]", '[partition."../up"]\nclass = "short"\n[class.short]'),),

@@ -129,20 +129,26 @@ def test_prc_02_under_nohup_a_closed_terminal_does_not_matter(
 def test_prc_02_without_nohup_and_without_a_reader_it_goes_on_and_notes_it(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
-    rows = twenty_slow_rows(run, simulator)
+    """A held row keeps the run alive until its log says that the signal came."""
+    rows = [*(f"a{n}" for n in range(8)), "a8 @@held"]
+    simulator.script({"@@held": ["ok delay=3600", "ok"], "*": ["ok"]})
+    run.write_rows(rows)
     reading, writing = os.pipe()
     os.close(reading)
     run.wrapper = ("setsid",)
     run.start(stdin=subprocess.DEVNULL, stdout=writing, stderr=writing)
     os.close(writing)
-    run.wait_kept(2)
+    run.wait_kept(8)
     assert run.process is not None
 
     os.killpg(run.process.pid, signal.SIGHUP)
 
+    said = "SIGHUP: the terminal is gone, the run goes on"
+    wait_for(lambda: said in run.log(), "the note of the signal")
+    run.order("pause", "test")
+    run.order("resume", "test")
     assert run.wait(30) == 0
     run.assert_whole(rows)
-    assert "SIGHUP: the terminal is gone, the run goes on" in run.log()
 
 
 def test_prc_03_workers_end_with_their_service(run: CaseRun, simulator: SimulatorThread) -> None:

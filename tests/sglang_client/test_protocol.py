@@ -1,6 +1,5 @@
 """What is sent, and what of a server's facts is taken and stored."""
 
-import doctest
 from array import array
 from typing import Any
 
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from app.core.types import ServerFacts
 from app.errors import InputError
-from app.sglang import protocol
 from app.sglang.protocol import (
     SAMPLING_SINCE,
     check_sampling,
@@ -226,7 +224,3 @@ def test_odd_values_are_not_taken_for_facts(odd: object) -> None:
     facts = facts_from({"version": odd, "max_req_input_len": "x", "internal_states": odd}, {}, {})
 
     assert (facts.version, facts.max_prompt_tokens) == (None, None)
-
-
-def test_the_examples_are_true() -> None:
-    assert doctest.testmod(protocol).failed == 0

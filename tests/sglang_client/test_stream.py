@@ -80,7 +80,7 @@ def test_ids_before_a_gap_are_not_changed_by_it() -> None:
 def test_srv_10_absent_ids_break_the_stream(ids: object) -> None:
     end = read(event(ids, 3, STOP)).end()
 
-    assert end.kind is EndKind.BROKEN
+    assert end.kind is EndKind.NO_IDS
     assert "no output token ids" in end.message
 
 
@@ -89,7 +89,7 @@ def test_srv_10_ids_that_are_no_token_ids_break_the_stream_and_none_is_taken(bad
     answer = read(event([1], 1), event([2, bad], 3, STOP))
 
     end = answer.end()
-    assert end.kind is EndKind.BROKEN
+    assert end.kind is EndKind.NO_IDS
     assert "not a list of integers" in end.message
     assert list(end.ids) == [1]
 

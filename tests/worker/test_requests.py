@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.events import Claimed, Ticked
+from app.simulator.answers import answer
 from app.simulator.server import SimulatorThread
 from app.simulator.tokenizer import END_ID, decode
 from tests.stage import Stage, random_texts
@@ -127,6 +128,34 @@ async def test_text_of_a_continued_answer_comes_from_detokenize(
         assert len(line["segments"]) == 2
         assert line["text"] == decode(line["output_ids"])
     stage.assert_consistent()
+
+
+async def test_text_of_a_continued_answer_ends_before_its_stop_string_as_in_one_piece(
+    simulator: SimulatorThread, tmp_path: Path
+) -> None:
+    simulator.set(time_factor=20)
+    texts = random_texts(4, seed=5, mark="@@len=800")
+    for folder in ("whole", "parts"):
+        (tmp_path / folder).mkdir()
+    whole = Stage(tmp_path / "whole", simulator.url, max_new_tokens=900)
+    whole.fill(texts)
+    lengths = simulator.settings.lengths
+    stops = [decode(answer(prompt, lengths, 900)[600:603]) for prompt in whole.prompts.values()]
+    whole.plan_changes["sampling"] = {"stop": stops}
+    await whole.work()
+    stage = Stage(tmp_path / "parts", simulator.url, max_new_tokens=900)
+    stage.plan_changes["sampling"] = {"stop": stops}
+    stage.fill(texts)
+    await paused_half_way(stage, 400)
+
+    await stage.work()
+
+    expected, found = whole.answers(), stage.answers()
+    assert any(len(line["segments"]) > 1 for line in found.values())
+    for key, line in expected.items():
+        assert found[key]["output_ids"] == line["output_ids"]
+        assert found[key]["text"] == line["text"]
+        assert not line["text"].endswith(tuple(stops))
 
 
 async def test_an_answer_is_kept_without_text_if_the_server_cannot_tell_it(
