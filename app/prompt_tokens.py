@@ -118,8 +118,8 @@ class PromptTokens:
         if counted - 8 * n_pieces <= usable:
             return None
         reason = (
-            f"the prompt has about {counted} tokens, which does not fit"
-            f" the context of {self.limits.context_tokens}"
+            f"the prompt has about {counted:,} tokens, which does not fit"
+            f" the context of {self.limits.context_tokens or 0:,}"
         )
         return Unusable(reason=reason, prompt_tokens=counted)
 

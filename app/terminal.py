@@ -16,9 +16,15 @@ from rich.text import Text
 
 from app.core import format as words
 from app.core.conditions import ConditionKind
-from app.core.estimate import Unknown, wanted_samples
-from app.core.states import PartitionState, RunState
-from app.figures import PartitionFigures, RunFigures, concerns, standstill
+from app.figures import PartitionFigures, RunFigures
+from app.figures.wording import (
+    further,
+    headline,
+    samples_text,
+    state_text,
+    summary,
+    time_left_text,
+)
 
 LINE_EVERY_S = 10.0
 # until so long after the first block, one each so many seconds: a night fills no disk
@@ -137,112 +143,6 @@ def _kinds(figures: RunFigures) -> list[ConditionKind]:
     return [one.kind for one in figures.conditions]
 
 
-def summary(figures: RunFigures) -> list[str]:
-    """Return the run as plain lines: the headline, what needs a person, each partition."""
-    local = figures.at.astimezone()
-    width = max((len(each.name) for each in figures.partitions), default=0)
-    lines = [f"{local:%H:%M:%S} {headline(figures)}"]
-    lines += [f"  {one}" for one in _further(figures)]
-    return lines + [f"  {_line(figures, each, width)}" for each in figures.partitions]
-
-
-def headline(figures: RunFigures) -> str:
-    """Return the sentence that answers how fast, how long, and whether somebody is needed."""
-    parts = [f"{words.one_line(figures.name)}: {_standing(figures)}"]
-    if figures.speed_tokens_per_s is not None:
-        parts.append(words.speed(figures.speed_tokens_per_s))
-    parts += _end(figures)
-    if _further(figures):
-        parts.append("needs you, see below")
-    else:
-        parts.append("needs you" if concerns(figures) else "nothing needs you")
-    return "; ".join(parts)
-
-
-def _standing(figures: RunFigures) -> str:
-    """Return state and percent; of a run that stands still, why and how it goes on."""
-    still = standstill(figures)
-    if still is None:
-        return f"{figures.state}, {figures.percent} %"
-    state = "paused"
-    if still.kind is ConditionKind.NOT_SERVED:
-        since = words.clock_time(still.since.astimezone(), figures.at.astimezone())
-        state = f"not running since {since}"
-    return f"{state}: {words.one_line(still.sentence)}; {figures.percent} %"
-
-
-def _end(figures: RunFigures) -> list[str]:
-    left = figures.time_left
-    if figures.state is not RunState.RUNNING or standstill(figures) is not None:
-        return []
-    if isinstance(left, Unknown):
-        return [f"end: {left.why}"]
-    end = words.done_at(left, figures.at.astimezone())
-    # nothing left, or further away than a clock time says anything of
-    return [f"done at {end} in {words.time_left(left)}"] if end and left.high_s > 0 else []
-
-
-def _further(figures: RunFigures) -> list[str]:
-    """Return the concerns that the headline does not say itself."""
-    still = standstill(figures)
-    said = None if still is None else words.one_line(still.sentence)
-    return [one for one in concerns(figures) if one != said]
-
-
-def _line(run: RunFigures, figures: PartitionFigures, width: int) -> str:
-    samples = _samples(figures)
-    cells = [
-        f"{figures.name:<{width}} {figures.percent:>3} %",
-        samples if _is_empty(figures) else f"{samples} samples",
-        f"{words.tokens(figures.tokens.used)} tokens",
-    ]
-    if figures.speed_tokens_per_s is not None:
-        cells.append(words.speed(figures.speed_tokens_per_s))
-    left = _left(run, figures)
-    is_time = left and not isinstance(figures.time_left, Unknown) and not figures.is_over
-    cells += [f"{left} left" if is_time else left] if left else []
-    if figures.n_in_flight:
-        cells.append(f"{figures.n_in_flight:,} in flight")
-    if figures.counts.failed:
-        cells.append(f"{figures.counts.failed:,} failed")
-    return ", ".join([*cells, _state(run, figures)])
-
-
-def _is_empty(figures: PartitionFigures) -> bool:
-    return figures.counts.total == 0 and figures.intake != "scanning"
-
-
-def _samples(figures: PartitionFigures) -> str:
-    if _is_empty(figures):
-        return "no records"
-    kept, goal = figures.counts.kept, figures.goal_samples
-    if goal is not None and kept > goal:
-        return f"{kept:,}/{kept:,} (goal {goal:,})"
-    return f"{kept:,}/{wanted_samples(figures.counts, goal):,}"
-
-
-def _resting(run: RunFigures, figures: PartitionFigures) -> str | None:
-    """Return the one word for a partition of which nothing can go on now, None if it can."""
-    if figures.is_over:
-        return None
-    if run.state is RunState.RUNNING and figures.state is PartitionState.PAUSED:
-        return "paused"
-    if run.state is not RunState.RUNNING:
-        return str(run.state)
-    still = standstill(run)
-    return "not running" if still and still.kind is ConditionKind.NOT_SERVED else None
-
-
-def _left(run: RunFigures, figures: PartitionFigures) -> str:
-    return "" if _resting(run, figures) else words.time_left(figures.time_left)
-
-
-def _state(run: RunFigures, figures: PartitionFigures) -> str:
-    is_ended = figures.is_over and figures.sealed_at
-    state = "finished" if is_ended else _resting(run, figures) or str(figures.state)
-    return words.one_line("; ".join([state, *figures.remarks]))
-
-
 def drawing(figures: RunFigures, width: int) -> Group:
     """Return headline, concerns and table for a terminal of that width; columns give way."""
     table = Table(box=None, pad_edge=False, expand=False)
@@ -258,10 +158,11 @@ def drawing(figures: RunFigures, width: int) -> Group:
         table.add_column("in flight", justify="right", no_wrap=True)
     if width >= _MIDDLE:
         table.add_column("failed", justify="right", no_wrap=True)
-        table.add_column("state", overflow="ellipsis", no_wrap=True)
+        table.add_column("state")  # the only one that rich may narrow: figures are never cut
     for each in figures.partitions:
-        table.add_row(*(Text(cell) for cell in _cells(figures, each, width)))
-    notes = [Text(one, style="bold yellow") for one in _further(figures)]
+        cells = _cells(figures, each, width)
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
+    notes = [Text(one, style="bold yellow") for one in further(figures)]
     return Group(Text(headline(figures), style="bold"), *notes, table)
 
 
@@ -269,12 +170,12 @@ def _cells(run: RunFigures, figures: PartitionFigures, width: int) -> list[str]:
     speed = figures.speed_tokens_per_s
     cells = [figures.name, f"{figures.percent} %"]
     if width >= _MIDDLE:
-        cells.append(_samples(figures))
+        cells.append(samples_text(figures))
     if width >= _WIDE:
         cells.append(words.tokens(figures.tokens.used))
-    cells += ["" if speed is None else words.speed(speed), _left(run, figures)]
+    cells += ["" if speed is None else words.speed(speed), time_left_text(run, figures)]
     if width >= _WIDE:
         cells.append(f"{figures.n_in_flight:,}")
     if width >= _MIDDLE:
-        cells += [f"{figures.counts.failed:,}", _state(run, figures)]
+        cells += [f"{figures.counts.failed:,}", state_text(run, figures)]
     return cells

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import uvloop
 
@@ -80,15 +81,22 @@ def check_binding(settings: Settings) -> None:
 def check_home(settings: Settings) -> None:
     """Refuse a home that cannot be written, before the log is opened in it (led-05)."""
     for folder in (settings.home.absolute(), settings.home.absolute() / "logs"):
-        problems = probe_folder(folder)
-        if problems:
-            raise StorageError("; ".join(problems), hint="Mend the rights, or give another --home")
+        _probe(folder)
+
+
+def _probe(folder: Path) -> None:
+    problems = probe_folder(folder)
+    if problems:
+        raise StorageError("; ".join(problems), hint="Mend the rights, or give another --home")
 
 
 def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: bool) -> int:
     """Serve the home until the run of the spec has ended, or for good without one."""
     check_binding(settings)
-    if spec is not None and _is_new(settings) and not asyncio.run(_may_begin(settings, spec)):
+    if _exists(settings.home):
+        _probe(settings.home.absolute())
+    is_new = not _exists(settings.home / LEDGER_NAME)
+    if spec is not None and is_new and not asyncio.run(_may_begin(settings, spec)):
         say(_how_to_go_on(spec))
         return EXIT_STOPPED
     check_home(settings)
@@ -107,11 +115,11 @@ def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: 
         logging.getLogger().removeHandler(log)
 
 
-def _is_new(settings: Settings) -> bool:
+def _exists(path: Path) -> bool:
     try:
-        return not (settings.home / LEDGER_NAME).exists()
+        return path.exists()
     except OSError:  # it may not be entered: told by whoever opens it
-        return False
+        return True
 
 
 async def _may_begin(settings: Settings, spec: RunSpec) -> bool:

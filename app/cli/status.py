@@ -20,10 +20,10 @@ from app.core import format as words
 from app.core.views import RunView
 from app.errors import NotFoundError
 from app.figures import RunFigures, collect, from_json, to_json
+from app.figures.wording import summary
 from app.ledger import runs
 from app.ledger.db import Ledger
 from app.settings import Settings, load_settings
-from app.terminal import summary
 
 
 def add_commands(application: typer.Typer) -> None:

@@ -1,8 +1,8 @@
 """What the page says beyond the stored states: remarks derived from a snapshot and a `now`.
 
 Owns *not served*, *all paused*, *waiting for server*, *stalled* and *disk low*: when each begins,
-since when it holds, and its sentence for people. Conditions are never stored as states; the previous ones are handed in
-only so that a condition keeps its beginning.
+since when it holds, and its sentence for people. Conditions are never stored as states; the
+previous ones are handed in only so that a condition keeps its beginning.
 """
 
 from collections.abc import Iterable

@@ -190,7 +190,7 @@ def _conditions(
         not_served_since=_not_served_since(ledger, look),
         serve_command=_serve_command(settings),
         all_paused_since=_all_paused_since(look),
-        resume_command=f"longwatch resume {shlex.quote(look.run.name)}",
+        resume_command=_resume_command(look),
     )
     thresholds = Thresholds(
         stall_after_s=look.spec.stall_after_s, disk_low_bytes=settings.disk_low_bytes
@@ -211,6 +211,12 @@ def _serve_command(settings: Settings) -> str:
     is_default = settings.home == type(settings).model_fields["home"].default
     where = "" if is_default else f" --home {shlex.quote(str(settings.home))}"
     return f"longwatch serve{where}"
+
+
+def _resume_command(look: _Look) -> str:
+    """Return the order; without a service it is only written down until one is started."""
+    order = f"longwatch resume {shlex.quote(look.run.name)}"
+    return order if look.is_served else f"{order}, then {_serve_command(look.settings)}"
 
 
 def _all_paused_since(look: _Look) -> datetime | None:

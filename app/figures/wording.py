@@ -54,7 +54,7 @@ def _end(figures: RunFigures) -> list[str]:
         return [f"end: {left.why}"]
     end = words.done_at(left, figures.at.astimezone())
     # nothing left, or further away than a clock time says anything of
-    return [f"done at {end} in {words.timetime_left_text(left)}"] if end and left.high_s > 0 else []
+    return [f"done at {end} in {words.time_left(left)}"] if end and left.high_s > 0 else []
 
 
 def further(figures: RunFigures) -> list[str]:
@@ -88,12 +88,13 @@ def _is_empty(figures: PartitionFigures) -> bool:
 
 
 def samples_text(figures: PartitionFigures) -> str:
+    """Return what is kept of what is wanted."""
     if _is_empty(figures):
         return "no records"
-    kept, goal = figures.counts.kept, figures.goalsamples_text
+    kept, goal = figures.counts.kept, figures.goal_samples
     if goal is not None and kept > goal:
         return f"{kept:,}/{kept:,} (goal {goal:,})"
-    return f"{kept:,}/{wantedsamples_text(figures.counts, goal):,}"
+    return f"{kept:,}/{wanted_samples(figures.counts, goal):,}"
 
 
 def _resting(run: RunFigures, figures: PartitionFigures) -> str | None:
@@ -109,10 +110,12 @@ def _resting(run: RunFigures, figures: PartitionFigures) -> str | None:
 
 
 def time_left_text(run: RunFigures, figures: PartitionFigures) -> str:
-    return "" if _resting(run, figures) else words.timetime_left_text(figures.time_left)
+    """Return the time left; nothing where the state says already that nothing goes on."""
+    return "" if _resting(run, figures) else words.time_left(figures.time_left)
 
 
 def state_text(run: RunFigures, figures: PartitionFigures) -> str:
+    """Return the one word for how the partition stands, and its remarks."""
     is_ended = figures.is_over and figures.sealed_at
     state = "finished" if is_ended else _resting(run, figures) or str(figures.state)
     return words.one_line("; ".join([state, *figures.remarks]))

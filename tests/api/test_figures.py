@@ -228,28 +228,3 @@ def test_a_finished_run_has_nothing_left(home: Home) -> None:
     figures = look(home, Speedometer(), Hands())
     assert figures.time_left == Estimate(low_s=0.0, mid_s=0.0, high_s=0.0)
     assert home.run.state is RunState.RUNNING
-
-
-def test_all_partitions_paused_is_a_condition_like_the_run_paused(home: Home) -> None:
-    now = Hands().now()
-    pause(home.ledger, home.run, ["B1_chat"], who="operator", now=now)
-    assert look(home, Speedometer(), Hands()).conditions == ()
-    pause(home.ledger, home.run, ["B2_code"], who="operator", now=now)
-    (paused,) = look(home, Speedometer(), Hands()).conditions
-    assert paused.kind is ConditionKind.ALL_PAUSED
-    assert paused.sentence.endswith("longwatch resume night")
-
-
-def test_a_workers_notice_is_a_remark_of_its_partition(home: Home) -> None:
-    home.beat("B1_chat", notice="server queue full: 8 requests wait")
-    figures = look(home, Speedometer(), Hands())
-    assert "server queue full: 8 requests wait" in figures.partitions[0].remarks
-    assert figures.partitions[1].remarks == ()
-    assert look(home, None, Hands()).partitions[0].remarks == ()
-
-
-def test_an_empty_partition_is_done(home: Home) -> None:
-    empty = Home(home.folder.parent / "empty", n_samples=0)
-    figures = look(empty, Speedometer(), Hands())
-    assert [figures.percent, *(each.percent for each in figures.partitions)] == [100, 100, 100]
-    empty.ledger.close()

@@ -106,7 +106,9 @@ def test_status_shows_the_run_and_that_no_service_runs(longwatch: Longwatch, hom
     home.keep("B1_chat", 4, tokens=300)
     home.fail("B2_code", 2)
     told = longwatch("status")
-    assert "night: running, 30 %" in told.out
+    assert "night: not running since " in told.out
+    assert "go on with: longwatch serve --home " in told.out
+    assert "; 30 %; needs you, see below" in told.out
     assert "2 samples failed in B2_code." in told.out
     assert "4/10 samples" in told.out
     assert "No service runs on this home." in told.out

@@ -157,6 +157,20 @@ def test_prc_02_a_hangup_and_a_lost_output_do_not_end_the_run(
     assert len(answers(tmp_path, "B1_x")) == 20
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_first_run_that_is_stopped_while_it_waits_leaves_no_home(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    write_rows(tmp_path / "out", "B1_x", ["n0"])
+    process = start(words(tmp_path, "http://127.0.0.1:9"))
+    read_until(process, "waiting for http://127.0.0.1:9")
+    process.send_signal(number)
+    rest, _ = process.communicate(timeout=HANG_S)
+    assert process.returncode == 3
+    assert "Stopped. Go on with: longwatch run" in rest
+    assert not (tmp_path / "home").exists()
+
+
 def test_the_demos_server_ends_with_whoever_started_it() -> None:
     command = [sys.executable, "-m", "app", "simulate", "--port", "0", "--until-input-ends"]
     process = start(command, stdin=subprocess.PIPE)

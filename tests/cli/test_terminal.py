@@ -14,7 +14,8 @@ from app.core.estimate import Estimate, Unknown
 from app.core.states import PartitionState, RunState
 from app.core.types import Counts, RunId, Tokens
 from app.figures import PartitionFigures, RunFigures
-from app.terminal import Lines, LiveTable, drawing, headline, open_display, summary
+from app.figures.wording import headline, summary
+from app.terminal import Lines, LiveTable, drawing, open_display
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
 LEFT = Estimate(low_s=3_000, mid_s=3_600, high_s=4_200)
@@ -127,6 +128,28 @@ def test_lines_come_each_ten_seconds_and_at_every_change() -> None:
     assert stream.getvalue().count("night: running") == 3
     display.show(run(at=NOW + timedelta(seconds=25), state=RunState.PAUSED))
     assert stream.getvalue().count("night: paused") == 1
+
+
+def test_a_night_of_lines_is_not_a_book_and_no_change_is_left_out() -> None:
+    stream = io.StringIO()
+    display = Lines(stream)
+    for second in range(0, 10 * 3600, 5):
+        display.show(run(at=NOW + timedelta(seconds=second)))
+    n_blocks = stream.getvalue().count("night: running")
+    assert 60 + 110 + 45 < n_blocks < 60 + 110 + 55
+    display.show(run(at=NOW + timedelta(hours=10, seconds=1), state=RunState.FINISHED))
+    assert stream.getvalue().count("night: finished") == 1
+
+
+def test_the_last_look_is_written_at_the_end_and_only_once() -> None:
+    stream = io.StringIO()
+    display = Lines(stream)
+    display.show(run())
+    display.show(run(at=NOW + timedelta(seconds=1), percent=43))
+    display.close()
+    display.close()
+    assert stream.getvalue().count("night: running, 42 %") == 1
+    assert stream.getvalue().count("night: running, 43 %") == 1
 
 
 class _Gone(io.StringIO):

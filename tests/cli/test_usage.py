@@ -134,3 +134,11 @@ def test_a_port_that_cannot_be_had_is_one_message() -> None:
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
     assert done.stderr.startswith(b"error: cannot simulate on 192.0.2.1:30000")
+
+
+def test_ctrl_c_while_the_program_is_being_loaded_is_a_quiet_end(tmp_path: Path) -> None:
+    """What is loaded early interrupts itself, as a person may in the first moment."""
+    text = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(10**6): pass\n"
+    (tmp_path / "typer.py").write_text(text)
+    done = python("status", env={**os.environ, "PYTHONPATH": str(tmp_path)}, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (3, b"")

@@ -47,13 +47,19 @@ def test_prg_02_percent_is_0_to_100_and_100_only_when_nothing_is_left(counts: Co
     value = percent(counts)
 
     assert 0 <= value <= 100
-    assert (value == 100) is (counts.total > 0 and counts.pending + counts.running == 0)
+    assert (value == 100) is (counts.pending + counts.running == 0)
 
 
 def test_percent_rounds_down() -> None:
     assert percent(Counts(ok=199_999, running=1)) == 99
     assert percent(Counts(ok=1, failed=1, rejected=1, pending=997)) == 0
-    assert percent(Counts()) == 0
+    assert percent(Counts()) == 100
+
+
+def test_rejected_samples_are_not_done_and_not_wanted() -> None:
+    assert percent(Counts(ok=10, rejected=900, pending=90)) == 10
+    assert percent(Counts(ok=10, failed=10, rejected=900, pending=90), goal_samples=20) == 50
+    assert percent(Counts(ok=93), goal_samples=50) == 100
 
 
 def test_remaining_counts_pending_whole_and_started_ones_by_what_they_lack() -> None:

@@ -142,7 +142,7 @@ def test_a_class_that_cannot_be_told_is_asked_for() -> None:
     text = GOOD[: GOOD.index("[partition")].replace("class.short", "class.quick")
 
     assert problems_of(text + "[partition.p]\n") == (
-        "[partition.p].class: is missing; choose one of quick, long",
+        "[partition.p].class is missing; choose one of quick, long",
     )
     with pytest.raises(SpecError, match=r"partition q has no class; add \[partition\.q\]"):
         resolve_partitions(parsed(text), ["q"])

@@ -34,7 +34,7 @@ def test_outputs_and_hidden_files_are_no_partitions(tmp_path: Path) -> None:
 
 
 def test_a_missing_partition_lists_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"looked for B9/prompts\.jsonl, .*B9\.parquet"):
+    with pytest.raises(InputError, match=r"Looked for B9/prompts\.jsonl, .*B9\.parquet"):
         find_prompts(tmp_path, "B9")
 
 

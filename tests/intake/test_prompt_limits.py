@@ -23,10 +23,10 @@ def test_srv_15_the_answer_gets_what_the_prompt_leaves(
 
 def test_srv_13_both_numbers_are_named() -> None:
     assert answer_limit(LIMITS, 5000, 512) == (
-        "the prompt has 5000 tokens, which does not fit the context of 4096"
+        "the prompt has 5,000 tokens, which does not fit the context of 4,096"
     )
     assert answer_limit(LIMITS, 4090, 512) == (
-        "the prompt has 4090 tokens, the server takes at most 4089"
+        "the prompt has 4,090 tokens, the server takes at most 4,089"
     )
 
 
@@ -38,8 +38,8 @@ def test_draft_tokens_of_the_server_are_left_free() -> None:
 
 def test_a_minimum_that_does_not_fit_is_a_rejection() -> None:
     assert answer_limit(LIMITS, 4000, 512, 100) == (
-        "the prompt has 4000 tokens and min_new_tokens is 100; together they do not fit"
-        " the context of 4096"
+        "the prompt has 4,000 tokens and min_new_tokens is 100; together they do not fit"
+        " the context of 4,096"
     )
 
 
@@ -80,5 +80,5 @@ def test_what_is_allowed_always_fits(
         assert prompt + found + reserved <= context - 2
         assert policy is LengthPolicy.CLAMP or found == wanted
     else:
-        assert str(prompt) in found
-        assert str(context) in found
+        assert f"{prompt:,}" in found
+        assert f"{context:,}" in found

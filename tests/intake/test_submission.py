@@ -156,7 +156,7 @@ async def test_a_run_keeps_the_prompts_it_began_with_whatever_is_accepted(
     first = await desk.submit()
     if is_tokenized:
         await desk.tokenize()
-    await _remember_size(desk, path)
+    _remember_size(desk, path)
     before = runs.list_runs(desk.ledger)
     size = path.stat().st_size
     path.write_bytes(path.read_bytes() * 2)
@@ -175,7 +175,7 @@ async def test_a_run_keeps_the_prompts_it_began_with_whatever_is_accepted(
     assert (await desk.submit()).gen_id == first.gen_id
 
 
-async def _remember_size(desk: Desk, path: Path) -> None:
+def _remember_size(desk: Desk, path: Path) -> None:
     """Let the run remember the file, as it does once the last write is seconds ago."""
     past = path.stat().st_mtime - 60
     os.utime(path, (past, past))

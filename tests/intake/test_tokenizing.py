@@ -125,7 +125,7 @@ async def test_inp_12_a_line_of_20_mb_is_rejected_with_its_token_count(
     assert rows_by_key["r2"]["state"] == "rejected"
     assert rows_by_key["r2"]["prompt_tokens"] == 20_000_000
     assert (
-        "about 20000000 tokens, which does not fit the context of 32768"
+        "about 20,000,000 tokens, which does not fit the context of 32,768"
         in (rows_by_key["r2"]["reason"])
     )
     assert int(done.stdout) < 400_000
@@ -142,8 +142,8 @@ async def test_srv_13_a_prompt_longer_than_the_context_is_rejected_with_both_num
     rows = desk.by_key()
     n_tokens = len(toy("x" * 5000))
     assert (rows["l1"]["state"], rows["l2"]["state"]) == ("rejected", "pending")
-    assert str(n_tokens) in rows["l1"]["reason"]
-    assert "context of 4096" in rows["l1"]["reason"]
+    assert f"{n_tokens:,}" in rows["l1"]["reason"]
+    assert "context of 4,096" in rows["l1"]["reason"]
     assert rows["l1"]["prompt_tokens"] == n_tokens
     assert (partition.counts.pending, partition.counts.rejected) == (1, 1)
     report = (desk.output / "p" / "rejected.jsonl").read_bytes().splitlines()
@@ -179,7 +179,7 @@ async def test_srv_15_or_rejected_where_that_is_the_policy(
 
     rows = desk.by_key()
     assert rows["v1"]["state"] == "rejected"
-    assert "4000 tokens and max_new_tokens is 512" in rows["v1"]["reason"]
+    assert "4,000 tokens and max_new_tokens is 512" in rows["v1"]["reason"]
     assert rows["v2"]["state"] == "pending"
 
 

@@ -74,7 +74,8 @@ def assert_one_message(run: CaseRun, simulator: SimulatorThread, *flags: str) ->
     assert told.stderr.startswith("error: ")
     assert told.stderr.count("\n") == 1, "more than one message"
     assert "internal error" not in told.stderr
-    assert run.n_runs() == 0
+    assert told.stdout == ""
+    assert not run.home.exists()
     assert not run.output.exists()
     assert simulator.stats.http_requests.keys() <= LOOKS
     return told.stderr
@@ -120,14 +121,20 @@ def _foreign_zst(run: CaseRun) -> None:
     (run.folder / "prompts" / f"{PARTITION}.jsonl.zst").write_bytes(b'{"id": "a0", "text": "x"}\n')
 
 
+def _no_usable_record(run: CaseRun) -> None:
+    _empty_folder(run)
+    (run.folder / "prompts" / f"{PARTITION}.jsonl").write_bytes(b'{"id": "a0"}\n' * 40)
+
+
 @pytest.mark.parametrize(
     ("write", "words"),
     [
+        (_no_usable_record, ("none of the first 32 records", PARTITION, "line 1")),
         (_empty_folder, ("holds no prompts", "prompts.jsonl")),
         (_torn_parquet, (f"{PARTITION}.parquet",)),
         (_foreign_zst, (f"{PARTITION}.jsonl.zst",)),
     ],
-    ids=["no prompts", "a torn parquet file", "plain text called zst"],
+    ids=["no usable record", "no prompts", "a torn parquet file", "plain text called zst"],
 )
 def test_prompts_that_cannot_be_read_are_one_message(
     run: CaseRun,
