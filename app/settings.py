@@ -36,7 +36,7 @@ class Settings(BaseSettings):
     log_cap_mb: float = Field(20.0, ge=1, le=100_000, description="most that all logs may take")
     disk_low_bytes: int = Field(500 * _MB, ge=0, description="free space that raises a warning")
     disk_stop_bytes: int = Field(20 * _MB, ge=0, description="free space that stops claiming")
-    space_timeout_s: float = Field(2.0, gt=0, le=60, description="limit of a free-space check")
+    space_timeout_s: float = Field(0.5, gt=0, le=60, description="limit of a free-space check")
     die_at: str | None = Field(None, description="tests only: the seam at which to die, name:n")
 
 

@@ -135,7 +135,8 @@ def test_prc_02_without_nohup_and_without_a_reader_it_goes_on_and_notes_it(
     run.write_rows(rows)
     reading, writing = os.pipe()
     os.close(reading)
-    run.wrapper = ("setsid",)
+    # Whoever runs the tests may ignore the signal (nohup), and children would inherit that.
+    run.wrapper = ("env", "--default-signal=HUP", "setsid")
     run.start(stdin=subprocess.DEVNULL, stdout=writing, stderr=writing)
     os.close(writing)
     run.wait_kept(8)

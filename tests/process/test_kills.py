@@ -29,7 +29,7 @@ SIMULATOR = (
     *("--mean-tokens", str(LENGTHS.mean_tokens), "--cap-tokens", str(LENGTHS.cap_tokens)),
 )
 FULL = pytest.param(400, 20, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
-SHORT = pytest.param(80, 4)
+SHORT = pytest.param(60, 3)
 
 
 class Meter:

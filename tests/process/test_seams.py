@@ -1,13 +1,15 @@
 """A death at every seam, one after the other: each time the run ends whole when started again.
 
 `LONGWATCH_DIE_AT` kills the process that first passes the seam: the service, or its first worker.
-A seam that no process passed is a failure too: it would test nothing.
+A seam that no process passed is a failure too: it would test nothing. Some run behind
+script/test only.
 """
 
 import signal
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from app.seams import Seam
 from app.simulator.answers import LengthModel
@@ -39,6 +41,17 @@ _IN_WORKER = {
     Seam.CLAIM_BEFORE_COMMIT,
     Seam.CLAIM_COMMITTED,
 }
+# Of the seams of one kind of write the first stands for the others in script/test.
+_BEHIND = {
+    Seam.INTAKE_SCANNED,
+    Seam.TOKENS_SYNCED,
+    Seam.TOKENS_COMMITTED,
+    Seam.SEAL_SYNCED,
+    Seam.SEAL_SHARDS_REMOVED,
+    Seam.MANIFEST_RENAMED,
+    Seam.SHARD_BEFORE_WRITE,
+    Seam.CLAIM_COMMITTED,
+}
 _SECOND_PASS = {Seam.SHARD_SYNCED, Seam.SETTLE_COMMITTED, Seam.CLAIM_COMMITTED}
 
 
@@ -59,7 +72,14 @@ def _worker_deaths(run: RunProcess) -> list[str]:
     return [str(reason) for reason in rows if "SIGKILL" in str(reason)]
 
 
-@pytest.mark.parametrize("seam", sorted(set(Seam) - _ON_RECOVERY))
+def _each(seams: set[Seam]) -> list[ParameterSet]:
+    return [
+        pytest.param(seam, marks=pytest.mark.slow if seam in _BEHIND else ())
+        for seam in sorted(seams)
+    ]
+
+
+@pytest.mark.parametrize("seam", _each(set(Seam) - _ON_RECOVERY))
 def test_a_death_at_a_seam_loses_and_doubles_nothing(tmp_path: Path, seam: Seam) -> None:
     texts = random_texts(N_SAMPLES, seed=3)
     with SimulatorThread(lengths=LENGTHS, time_factor=40, max_running=4) as simulator:
