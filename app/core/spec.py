@@ -119,7 +119,7 @@ def parse_tokens(value: object) -> int:
     remedy = 'write a whole number, or one with k, M or G: 250000, "800k", "10M", "2.5M"'
     if isinstance(value, bool) or not isinstance(value, int | str):
         # One kind of error for whatever was written: it comes from a file, not from code.
-        raise ValueError(f"{_shown(value)} is not a number of tokens; {remedy}")  # noqa: TRY004
+        raise ValueError(f"{_shown(value)} is not a number of tokens; {remedy}")  # noqa: TRY004 - ValueError is what callers turn into a problem
     found = _TOKENS.fullmatch(str(value).strip())
     if found is None:
         raise ValueError(f"{_shown(value)} is not a number of tokens; {remedy}")

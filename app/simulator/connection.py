@@ -33,7 +33,7 @@ class Connection(HttpToolsProtocol):
         self.on_lost: Callable[[], None] | None = None
         self._on_accept = on_accept
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn narrows it
         # The ignore is uvicorn's own: asyncio types the argument as BaseTransport.
         self._on_accept()
         super().connection_made(transport)

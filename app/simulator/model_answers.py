@@ -172,7 +172,7 @@ class ModelAnswer:
         self._entry.outcome = str(reason.get("type"))
         if reason.get("type") == "abort" and isinstance(status, int):
             message = str(reason.get("message"))
-            plain = status == 400  # noqa: PLR2004
+            plain = status == 400  # noqa: PLR2004 - HTTP
             error = plain_error(message) if plain else object_error(status, message, str(status))
             await send_json(self._send, status, error)
             return

@@ -24,9 +24,9 @@ _RANGES: tuple[tuple[str, Callable[[float], bool], str], ...] = (
     ("top_p", lambda v: 0 < v <= 1, "be in (0, 1]"),
     ("min_p", lambda v: 0 <= v <= 1, "be in [0, 1]"),
     ("top_k", lambda v: v == -1 or v >= 1, "be -1 (disable) or at least 1"),
-    ("frequency_penalty", lambda v: -2 <= v <= 2, "be in [-2, 2]"),  # noqa: PLR2004
-    ("presence_penalty", lambda v: -2 <= v <= 2, "be in [-2, 2]"),  # noqa: PLR2004
-    ("repetition_penalty", lambda v: 0 < v <= 2, "be in (0, 2]"),  # noqa: PLR2004
+    ("frequency_penalty", lambda v: -2 <= v <= 2, "be in [-2, 2]"),  # noqa: PLR2004 - its range
+    ("presence_penalty", lambda v: -2 <= v <= 2, "be in [-2, 2]"),  # noqa: PLR2004 - its range
+    ("repetition_penalty", lambda v: 0 < v <= 2, "be in (0, 2]"),  # noqa: PLR2004 - its range
     ("max_new_tokens", lambda v: v >= 0, "be at least 0"),
     ("min_new_tokens", lambda v: v >= 0, "be at least 0"),
     ("stream_interval", lambda v: v >= 1, "be at least 1"),

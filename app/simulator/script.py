@@ -116,7 +116,7 @@ def _read_delay(entry: str) -> Delay:
     drawn = _RANDOM_DELAY.search(entry)
     if drawn:
         # A seeded generator of its own: the same script gives the same delays.
-        generator = Random(int(drawn[3] or 0))  # noqa: S311
+        generator = Random(int(drawn[3] or 0))  # noqa: S311 - no secret
         return Delay(low_s=float(drawn[1]), high_s=float(drawn[2]), random=generator)
     fixed, later = _DELAY.search(entry), _THEN_DELAY.search(entry)
     return Delay(

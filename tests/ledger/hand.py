@@ -126,7 +126,7 @@ class Hand:
         return self.end(claim, Keep(state=state, finish_reason="stop"), unsaved)
 
     def put_back(self, claim: Claim, unsaved: Sequence[int] = (), **how: object) -> Orders:
-        outcome = replace(PutBack(charged=False, reason="test"), **how)  # type: ignore[arg-type]
+        outcome = replace(PutBack(charged=False, reason="test"), **how)  # type: ignore[arg-type]  # what
         return self.end(claim, outcome, unsaved)
 
     def fail(self, claim: Claim, reason: str = "broken", unsaved: Sequence[int] = ()) -> Orders:

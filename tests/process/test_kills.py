@@ -119,7 +119,7 @@ def test_kill_9_of_the_simulator(tmp_path: Path, n_samples: int, n_kills: int) -
         for _ in range(n_kills):
             before = run.partitions()[0].tokens.received
             wait_for(
-                lambda n=before: run.is_finished() or run.partitions()[0].tokens.received > n,  # type: ignore[misc]
+                lambda n=before: run.is_finished() or run.partitions()[0].tokens.received > n,  # type: ignore[misc]  # default
                 "more tokens",
             )
             time.sleep(random.uniform(0.0, 1.5))  # the instant is the test's input
