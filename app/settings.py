@@ -31,8 +31,6 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = Field(None, description="key of the inference server")
     tick_s: float = Field(0.5, ge=0.02, le=60, description="how often a worker settles")
     lease_s: float = Field(30.0, ge=1, le=3600, description="how long a silent worker is trusted")
-    poll_s: float = Field(2.0, ge=0.05, le=600, description="how often servers are asked for load")
-    snapshot_s: float = Field(1.0, ge=0.05, le=600, description="how often figures are recorded")
     log_cap_mb: float = Field(20.0, ge=1, le=100_000, description="most that all logs may take")
     disk_low_bytes: int = Field(500 * _MB, ge=0, description="free space that raises a warning")
     disk_stop_bytes: int = Field(20 * _MB, ge=0, description="free space that stops claiming")

@@ -49,7 +49,6 @@ class SampleEvent(StrEnum):
 
 
 KEPT = frozenset({SampleState.OK, SampleState.TRUNCATED, SampleState.EMPTY, SampleState.SUSPECT})
-FINAL = KEPT | {SampleState.FAILED, SampleState.REJECTED}
 OPEN = frozenset({SampleState.PENDING, SampleState.RUNNING})
 RETRYABLE = frozenset({SampleState.FAILED, SampleState.EMPTY, SampleState.SUSPECT})
 
@@ -75,6 +74,8 @@ SAMPLE_MOVES: dict[tuple[SampleState, SampleEvent], SampleState] = {
     **{(state, SampleEvent.LOSE_LINE): _P for state in sorted(KEPT)},
 }
 
+_STEPS = frozenset((source, target) for (source, _), target in SAMPLE_MOVES.items())
+
 RUN_MOVES: dict[tuple[RunState, str], RunState] = {
     (RunState.RUNNING, "pause"): RunState.PAUSED,
     (RunState.PAUSED, "resume"): RunState.RUNNING,
@@ -96,19 +97,13 @@ PARTITION_MOVES: dict[tuple[PartitionState, str], PartitionState] = {
 }
 
 
-def keep_event(state: SampleState) -> SampleEvent:
-    """Return the event that leads to a kept state; KeyError for a state that keeps nothing."""
-    return {kept: event for event, kept in _KEEP.items()}[state]
+def may_move(source: SampleState, target: SampleState) -> bool:
+    """Return whether any event of the table leads from the one state to the other.
 
-
-def next_sample_state(state: SampleState, event: SampleEvent) -> SampleState | None:
-    """Return where the event leads, or None where the table has no such move."""
-    return SAMPLE_MOVES.get((state, event))
-
-
-def sources_of(event: SampleEvent) -> frozenset[SampleState]:
-    """Return the states from which the event may happen: the guard of its statement."""
-    return frozenset(state for state, happened in SAMPLE_MOVES if happened is event)
+    >>> may_move(SampleState.RUNNING, SampleState.OK), may_move(SampleState.OK, SampleState.FAILED)
+    (True, False)
+    """
+    return (source, target) in _STEPS
 
 
 def sample_diagram() -> str:

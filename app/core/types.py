@@ -22,8 +22,6 @@ WorkerId = NewType("WorkerId", int)
 ServerId = NewType("ServerId", int)
 ShardId = NewType("ShardId", int)
 
-Ids = array  # of typecode 'I': token ids, uint32
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:

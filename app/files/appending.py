@@ -49,12 +49,6 @@ class AppendFile:
         return self._size_bytes
 
     @property
-    def synced_bytes(self) -> int:
-        """How much of the file is known to be on the disk."""
-        self._opened()
-        return self._synced_bytes
-
-    @property
     def inode(self) -> int:
         self._opened()
         return self._inode

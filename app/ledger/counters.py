@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, text
 
-from app.core.states import KEPT, SampleState
+from app.core.states import KEPT, SampleState, may_move
 from app.core.types import PartitionId
 from app.errors import LedgerError
 from app.ledger.db import Ledger
@@ -29,6 +29,9 @@ class Deltas:
     held_tokens: int = 0
 
     def moved(self, source: SampleState, target: SampleState, n: int = 1) -> None:
+        """Note that n samples went from one state to another, as the table of moves allows."""
+        if n and not may_move(source, target):
+            raise LedgerError(f"a sample cannot go from {source} to {target}; nothing was changed")
         self.states[source] -= n
         self.states[target] += n
 

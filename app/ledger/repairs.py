@@ -121,7 +121,11 @@ def _adopt_one(connection: Connection, partition_id: PartitionId, line: Adopted)
     )
     checkpoints.drop(connection, [line.sample_id])
     deltas = Deltas()
-    deltas.moved(SampleState(before.state), line.state)
+    state = SampleState(before.state)
+    if state in KEPT:  # its own line is gone, and this one takes its place
+        deltas.moved(state, SampleState.PENDING)
+        state = SampleState.PENDING
+    deltas.moved(state, line.state)
     previous = before.output_tokens if before.shard_id is not None else 0
     # A line from a file that was brought back may be older, and shorter, than what is held.
     surplus = max(0, before.held_tokens - line.output_tokens)

@@ -134,6 +134,10 @@ max_new_tokens = {self.max_new_tokens}
                 **{"cwd": ROOT, "stdout": log, "stderr": log, **more},
             )
 
+    def is_alive(self) -> bool:
+        """Return whether the parent lives."""
+        return self.process is not None and self.process.poll() is None
+
     def kill(self) -> None:
         """Kill the parent only."""
         if self.process is not None:

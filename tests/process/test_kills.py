@@ -25,7 +25,7 @@ LENGTHS = LengthModel(mean_tokens=2_000, cap_tokens=8_000)
 CAP = 8_000
 TICK_S = 0.5
 SIMULATOR = (
-    *("--time-factor", "30", "--incremental", "--no-log-requests"),
+    *("--incremental", "--no-log-requests"),
     *("--mean-tokens", str(LENGTHS.mean_tokens), "--cap-tokens", str(LENGTHS.cap_tokens)),
 )
 FULL = pytest.param(400, 20, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
@@ -62,12 +62,21 @@ class Meter:
         return (after[0] if after else self._seen[-1][1]) - (before[-1] if before else 0)
 
 
+def wait_for_more(run: RunProcess) -> None:
+    """Wait until more tokens are recorded than now."""
+    before = sum(each.tokens.received for each in run.partitions())
+    wait_for(lambda: sum(each.tokens.received for each in run.partitions()) > before, "more tokens")
+
+
 @pytest.mark.parametrize(("n_samples", "n_kills"), [SHORT, FULL])
 @pytest.mark.parametrize("victim", ["worker", "parent", "both"])
 def test_kill_9_of_our_processes(tmp_path: Path, victim: str, n_samples: int, n_kills: int) -> None:
     random = Random(f"{victim} {n_kills}")
     texts = random_texts(n_samples, seed=n_kills)
-    simulator = SimulatorProcess(SIMULATOR)
+    # A worker is back within a second: the work must be slow enough to last for all its kills.
+    simulator = SimulatorProcess(
+        (*SIMULATOR, "--time-factor", "12" if victim == "worker" else "30")
+    )
     simulator.start()
     run = RunProcess(tmp_path, simulator.url, max_new_tokens=CAP)
     run.write_prompts("B1_p", texts)
@@ -77,13 +86,17 @@ def test_kill_9_of_our_processes(tmp_path: Path, victim: str, n_samples: int, n_
             run.start()
             wait_for(run.worker_pids, "the first worker")
             for _ in range(n_kills):
+                if victim == "worker":
+                    # Five deaths in a row without a token are a crash loop, and stop the run.
+                    wait_for_more(run)
                 time.sleep(random.uniform(0.1, 2.5))  # the instant is the test's input
-                if run.is_finished():
-                    break
+                if victim != "parent":
+                    wait_for(run.worker_pids, "a worker to kill")
                 if victim in ("parent", "both"):
+                    assert run.is_alive()
                     run.kill()
                 if victim in ("worker", "both"):
-                    run.kill_workers()
+                    assert run.kill_workers()
                 killed_at.append(time.monotonic())
                 if victim != "worker":
                     run.start()
@@ -109,7 +122,7 @@ def test_kill_9_of_our_processes(tmp_path: Path, victim: str, n_samples: int, n_
 def test_kill_9_of_the_simulator(tmp_path: Path, n_samples: int, n_kills: int) -> None:
     random = Random(n_kills)
     texts = random_texts(n_samples, seed=n_kills)
-    simulator = SimulatorProcess(SIMULATOR)
+    simulator = SimulatorProcess((*SIMULATOR, "--time-factor", "30"))
     simulator.start()
     run = RunProcess(tmp_path, simulator.url, max_new_tokens=CAP)
     run.write_prompts("B1_p", texts)
@@ -117,12 +130,9 @@ def test_kill_9_of_the_simulator(tmp_path: Path, n_samples: int, n_kills: int) -
         run.start()
         wait_for(lambda: run.partitions() and run.partitions()[0].tokens.received, "first tokens")
         for _ in range(n_kills):
-            before = run.partitions()[0].tokens.received
-            wait_for(
-                lambda n=before: run.is_finished() or run.partitions()[0].tokens.received > n,  # type: ignore[misc]  # default
-                "more tokens",
-            )
+            wait_for_more(run)
             time.sleep(random.uniform(0.0, 1.5))  # the instant is the test's input
+            assert not run.is_finished(), "the work did not last for all kills"
             simulator.kill()
             simulator.start()
         assert run.wait() == 0, run.log_tail()
