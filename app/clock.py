@@ -6,8 +6,10 @@ Everything that decides by time takes a `Clock`, or a `now` read once per step.
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
@@ -33,8 +35,14 @@ class SystemClock:
 
 
 def to_ms(moment: datetime) -> int:
-    """Return milliseconds since 1970, the one form in which the ledger keeps a moment."""
-    return int(moment.timestamp() * 1000)
+    """Return milliseconds since 1970, the one form in which the ledger keeps a moment.
+
+    In whole numbers: by way of a float, a moment read from the ledger may come back 1 ms earlier.
+
+    >>> to_ms(from_ms(1_767_225_845_001))
+    1767225845001
+    """
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_ms(moment_ms: int) -> datetime:

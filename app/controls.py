@@ -1,4 +1,4 @@
-"""What people do to a run: pause, drain, resume, stop, retry, and set limits.
+"""What people do to a run: pause, drain, resume, stop, retry. Limits are `limiting.py`'s.
 
 Owns which run is meant and what an order means for a run as a whole; the guarded moves are the
 ledger's. Everything here only writes what is wanted: the supervisor makes it so. Invariant: an
@@ -13,14 +13,16 @@ from app.core.format import plural
 from app.core.states import PartitionState, RunState, SampleState
 from app.core.types import RunId
 from app.core.views import PartitionView, RunView
-from app.errors import ConflictError, InputError, NotFoundError
-from app.ledger import limits, orders, runs, samples, workers
+from app.errors import ConflictError, NotFoundError
+from app.ledger import orders, runs, samples, workers
 from app.ledger.activity import Deed
 from app.ledger.db import Ledger
 from app.ledger.orders import Change, Order
 
 LIVE = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.STOPPING})
 MAX_CONCURRENCY = 10_000
+DRAINED = "drained"
+RESTARTED = orders.RESTARTED
 DEFAULT_RETRY = (SampleState.FAILED,)
 
 
@@ -72,8 +74,8 @@ def pause(
     """Stop sending and put back what runs; without names, the run as a whole."""
     order = Order(run_id=run.id, who=who, now=now)
     if partitions:
-        return _done(run, orders.move_partitions(ledger, order, partitions, "pause"))
-    return _done(run, [_move_run(ledger, run, order, "pause")])
+        return done(run, orders.move_partitions(ledger, order, partitions, "pause"))
+    return done(run, [_move_run(ledger, run, order, "pause")])
 
 
 def drain(
@@ -84,94 +86,95 @@ def drain(
     if run.state is not RunState.RUNNING:
         raise ConflictError(f"run {run.id} is {run.state}; nothing of it runs that could drain")
     if partitions:
-        return _done(run, orders.move_partitions(ledger, order, partitions, "drain"))
+        return done(run, orders.move_partitions(ledger, order, partitions, "drain"))
     changes = orders.move_each(ledger, order, "drain")
     if not changes:
         raise ConflictError(f"run {run.id} has no active partition that could drain")
-    return _done(run, changes)
+    return done(run, changes)
+
+
+def restart(
+    ledger: Ledger, run: RunView, partitions: Sequence[str], *, who: str, now: datetime
+) -> Done:
+    """Take back what is in flight, save it, and send it anew: a pause that ends by itself."""
+    if run.state is not RunState.RUNNING:
+        raise ConflictError(f"run {run.id} is {run.state}; nothing of it is in flight")
+    for each in runs.partitions_of(ledger, run.id):
+        if each.name in partitions and each.state is not PartitionState.ACTIVE:
+            raise ConflictError(f"{each.name} is {each.state}; nothing of it is to start again")
+    order = Order(run_id=run.id, who=who, now=now)
+    return done(run, orders.move_partitions(ledger, order, partitions, "pause", reason=RESTARTED))
 
 
 def resume(
-    ledger: Ledger, run: RunView, partitions: Sequence[str], *, who: str, now: datetime
+    ledger: Ledger,
+    run: RunView,
+    partitions: Sequence[str],
+    *,
+    who: str,
+    now: datetime,
+    also_paused: bool = False,
 ) -> Done:
-    """Go on; without names, the run, and its partitions if none of them would go on with it."""
+    """Go on; without names, the run, and its partitions if none of them would go on with it.
+
+    `also_paused`: the partitions too that somebody has paused one by one.
+    """
     order = Order(run_id=run.id, who=who, now=now)
     if partitions:
-        return _done(run, orders.move_partitions(ledger, order, partitions, "resume"))
+        return done(run, orders.move_partitions(ledger, order, partitions, "resume"))
     changes = []
     if run.state is not RunState.RUNNING:
         changes.append(_move_run(ledger, run, order, "resume"))
-    states = {each.state for each in runs.partitions_of(ledger, run.id)}
-    if not changes or PartitionState.ACTIVE not in states:
+    partitions_now = runs.partitions_of(ledger, run.id)
+    if also_paused:
         changes += orders.move_each(ledger, order, "resume")
+    elif not changes or all(each.state is not PartitionState.ACTIVE for each in partitions_now):
+        # what a stop let finish goes on with the run; what a person has paused stays so
+        drained = [each.name for each in partitions_now if is_by_drain(each.state, each.reason)]
+        if changes and drained:
+            changes += orders.move_partitions(ledger, order, drained, "resume")
+        else:
+            changes += orders.move_each(ledger, order, "resume")
     if not changes:
         raise ConflictError(f"run {run.id} is running and no partition of it is paused")
-    return _done(run, changes)
+    return done(run, changes)
 
 
-def stop(
-    ledger: Ledger, run: RunView, *, who: str, now: datetime, service_lives: bool = True
+def stop(  # noqa: PLR0913 - of what, how, why and by whom: each once
+    ledger: Ledger,
+    run: RunView,
+    *,
+    who: str,
+    now: datetime,
+    finish: bool = False,
+    service_lives: bool = True,
+    reason: str = "",
 ) -> Done:
-    """End the run as a pause does; it can be resumed later.
+    """End the run as a pause does, or `finish` what runs first; it can be resumed later.
+
+    `reason` is the person's own words for it; it stands with the run until that goes on.
 
     It is `stopping` until its workers are gone. That is the supervisor's to see; only where no
     service lives, and none of the last one's workers stands in the ledger, it is said here.
     """
     order = Order(run_id=run.id, who=who, now=now)
-    changes = [_move_run(ledger, run, order, "stop")]
+    drained = orders.move_each(ledger, order, "drain") if finish and run.state in LIVE else []
+    changes = [*drained, _move_run(ledger, run, order, "stop", reason)]
     if not service_lives and not workers.living(ledger, run.id):
-        changes.append(_move_run(ledger, runs.get_run(ledger, run.id), order, "workers gone"))
-    return _done(run, changes)
+        stopping = runs.get_run(ledger, run.id)
+        changes.append(_move_run(ledger, stopping, order, "workers gone", reason))
+    return done(run, changes)
 
 
-def _move_run(ledger: Ledger, run: RunView, order: Order, event: str) -> Change:
-    deed = Deed(who=order.who, event=event, detail="", run_id=run.id)
+def is_by_drain(state: PartitionState, reason: str) -> bool:
+    """Return whether a partition finishes what runs, or has, and goes on with its run."""
+    return state is PartitionState.DRAINING or reason == DRAINED
+
+
+def _move_run(ledger: Ledger, run: RunView, order: Order, event: str, reason: str = "") -> Change:
+    deed = Deed(who=order.who, event=event, detail=reason, run_id=run.id)
     state = runs.move_run(ledger, run.id, event, deed, order.now)
     return Change(target="run", what="state", old=run.state, new=state)
-
-
-def set_concurrency(
-    ledger: Ledger, run: RunView, partition: str, n: int | None, *, who: str, now: datetime
-) -> Done:
-    """Set a partition's own concurrency; None: its share of the class again."""
-    if n is not None and not 1 <= n <= MAX_CONCURRENCY:
-        raise InputError(
-            f"concurrency {n} is not a whole number from 1 to {MAX_CONCURRENCY:,}",
-            hint="To send nothing, pause the partition",
-        )
-    order = Order(run_id=run.id, who=who, now=now)
-    return _done(run, [limits.set_concurrency(ledger, order, partition, n)])
-
-
-def set_budget(
-    ledger: Ledger,
-    run: RunView,
-    partition: str | None,
-    tokens: int | None,
-    *,
-    who: str,
-    now: datetime,
-) -> Done:
-    """Set the token budget of a partition, or of the run; None takes it away."""
-    _positive("budget", tokens)
-    order = Order(run_id=run.id, who=who, now=now)
-    if partition is None:
-        return _done(run, [limits.set_run_budget(ledger, order, tokens)])
-    return _done(run, [limits.set_partition_budget(ledger, order, partition, tokens)])
-
-
-def set_goal(
-    ledger: Ledger, run: RunView, partition: str, n: int | None, *, who: str, now: datetime
-) -> Done:
-    """Set how many answers are wanted of a partition; None: as many as there are prompts."""
-    _positive("goal", n)
-    order = Order(run_id=run.id, who=who, now=now)
-    return _done(run, [limits.set_goal(ledger, order, partition, n)])
-
-
-def _positive(what: str, n: int | None) -> None:
-    if n is not None and n < 1:
-        raise InputError(f"{what} {n} is not above 0", hint="Leave it out to have none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +209,7 @@ def retry(ledger: Ledger, run: RunView, which: Which, *, who: str, now: datetime
         changes.append(Change(target="run", what="state", old=run.state, new=RunState.RUNNING))
     if not changes:
         raise ConflictError(f"run {run.id} has no sample that is {about}; nothing to try again")
-    return _done(run, changes)
+    return done(run, changes)
 
 
 def _chosen(ledger: Ledger, run: RunView, name: str | None) -> list[PartitionView]:
@@ -218,7 +221,8 @@ def _chosen(ledger: Ledger, run: RunView, name: str | None) -> list[PartitionVie
     return chosen
 
 
-def _done(run: RunView, changes: Sequence[Change]) -> Done:
+def done(run: RunView, changes: Sequence[Change]) -> Done:
+    """Return what was done, with its sentence; of many changes the first eight are named."""
     words = "; ".join(f"{one.target}: {one.what} {one.old} -> {one.new}" for one in changes[:8])
     more = plural(len(changes) - 8, "more change") if len(changes) > 8 else ""  # noqa: PLR2004 - one screen
     sentence = f'run {run.id} "{run.name}": {words}' + (f"; {more}" if more else "")

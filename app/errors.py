@@ -3,6 +3,7 @@
     LongwatchError
     ├── InputError        a spec, flag, prompt file or address is wrong: mend it and start again
     ├── ConflictError     the thing is not in a state that allows this, or somebody else owns it
+    │   └── ChangedError       it is not what whoever ordered had seen: somebody was quicker
     ├── NotFoundError     no such run, partition or sample
     ├── LedgerError       the ledger cannot be read or written now (locked, full, foreign)
     ├── StorageError      an output, token or shard file cannot be written or read
@@ -46,6 +47,17 @@ class ConflictError(LongwatchError):
     http_status = 409
 
 
+class ChangedError(ConflictError):
+    """The value is not what whoever ordered had seen; nothing was changed.
+
+    `now` is what it is, in the words that an order of it takes as `expect`.
+    """
+
+    def __init__(self, message: str, *, now: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.now = now
+
+
 class NotFoundError(LongwatchError):
     """There is no such thing."""
 
@@ -84,3 +96,12 @@ class DisownedError(LongwatchError):
     """The ledger no longer knows this worker; what it holds is no longer its own."""
 
     code = "disowned"
+
+
+def plain_words(complaint: str) -> str:
+    """Return what a validator said without the library's word for it.
+
+    >>> plain_words("Value error, port 0 is no port")
+    'port 0 is no port'
+    """
+    return complaint.removeprefix("Value error, ")

@@ -137,6 +137,20 @@ class ServiceTrouble(Event):
         return logging.WARNING
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationTried(Event):
+    """A message to somebody outside; `target` holds no secret."""
+
+    target: str
+    entry_id: int
+    n_tries: int
+    is_ok: bool
+    said: str
+
+    def level(self) -> int:
+        return logging.INFO if self.is_ok else logging.WARNING
+
+
 Observer = Callable[[Event], None]
 
 

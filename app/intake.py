@@ -31,6 +31,7 @@ _LONG_FILE_BYTES = 50_000_000
 _PENDING, _REJECTED = SampleState.PENDING.value, SampleState.REJECTED.value
 
 Say = Callable[[str], None]
+Look = Callable[[Prompt | Rejected], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +74,26 @@ def scan_partition(ledger: Ledger, partition: PartitionView, spec: RunSpec, say:
     return report
 
 
-def count_records(name: str, path: Path, spec: RunSpec, say: Say) -> ScanReport:
-    """Read a prompt file whole as `scan_partition` would, and keep nothing of it."""
-    return _read(name, path, spec, say, lambda _: None)
+def count_records(
+    name: str, path: Path, spec: RunSpec, say: Say, look: Look | None = None
+) -> ScanReport:
+    """Read a prompt file whole as `scan_partition` would, and keep nothing of it.
+
+    `look` is shown every record; what it raises ends the reading.
+    """
+    return _read(name, path, spec, say, lambda _: None, look)
 
 
 def _read(
-    name: str, path: Path, spec: RunSpec, say: Say, take: Callable[[list[NewSample]], None]
+    name: str,
+    path: Path,
+    spec: RunSpec,
+    say: Say,
+    take: Callable[[list[NewSample]], None],
+    look: Look | None = None,
 ) -> ScanReport:
     collected = _Collected(spec.samples_per_prompt)
-    for rows in _batches(path, collected, _progress(name, say)):
+    for rows in _batches(path, collected, _progress(name, say), look):
         take(rows)
     if collected.duplicates and spec.strict_ids:
         twice = "; ".join(collected.duplicates.sentences())
@@ -159,13 +170,23 @@ class _Collected:
         return (index * self.replicas, index, 0, shown, _REJECTED, "", None, reason, None)
 
 
+def _shown(records: Iterator[Prompt | Rejected], look: Look) -> Iterator[Prompt | Rejected]:
+    for record in records:
+        look(record)
+        yield record
+
+
 def _batches(
-    path: Path, collected: _Collected, progress: Callable[[int, int], None]
+    path: Path,
+    collected: _Collected,
+    progress: Callable[[int, int], None],
+    look: Look | None,
 ) -> Iterator[list[NewSample]]:
     rows: list[NewSample] = []
     note = collected.duplicates.add
     is_plain = collected.replicas == 1
-    for record in scan(path, on_progress=progress):
+    records = scan(path, on_progress=progress)
+    for record in records if look is None else _shown(records, look):
         collected.n_records += 1
         if isinstance(record, Rejected):
             rows.append(collected.reject(record.index, record.line, record.key, record.reason))

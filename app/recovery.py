@@ -8,6 +8,7 @@ nothing is scanned. Safe to repeat at any point.
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -100,6 +101,8 @@ def _adopted(shard: ShardView, line: ScannedLine, parsed: ParsedLine) -> Adopted
         state=SampleState(parsed.status),
         finish_reason=parsed.finish_reason or "",
         flags=",".join(parsed.flags) or None,
+        prompt_tokens=parsed.prompt_tokens,
+        ended_at_ms=parsed.finished_at_ms,
     )
 
 
@@ -214,14 +217,4 @@ def _record(
 def _adopted_at(shard: ShardView, line: LineFact, scanned: ScannedLine, offset: int) -> Adopted:
     if scanned.parsed is None:
         raise StorageError(f"{shard.path}: the line at {line.offset} cannot be read")
-    adopted = _adopted(shard, scanned, scanned.parsed)
-    return Adopted(
-        sample_id=adopted.sample_id,
-        shard_id=adopted.shard_id,
-        offset=offset,
-        n_bytes=adopted.n_bytes,
-        output_tokens=adopted.output_tokens,
-        state=adopted.state,
-        finish_reason=adopted.finish_reason,
-        flags=adopted.flags,
-    )
+    return replace(_adopted(shard, scanned, scanned.parsed), offset=offset)

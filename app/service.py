@@ -1,4 +1,4 @@
-"""The composition root: lock, ledger, recovery, supervisor, tokenizers, API, in this order.
+"""The composition root: lock, ledger, recovery, recorder, supervisor, poller, API, in this order.
 
 Owns the start and stop order and nothing else. `async with Service(…)` holds the home; leaving it
 stops every worker as at a pause and lets the home go. Runs keep their state: what was running goes
@@ -6,43 +6,45 @@ on at the next start.
 """
 
 import asyncio
-import os
 import signal
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Self
 
 import uvicorn
 
 from app import seams
-from app.api.app import create_app
+from app.api.app import NO_PAGES, create_app
 from app.api.listening import QuietServer, bind
-from app.api.token_file import home_token
 from app.clock import Clock
+from app.core.loads import ServerLoad
+from app.core.series import Chart
 from app.core.spec import RunSpec, from_json
 from app.core.states import RunState
-from app.core.types import RunId
+from app.core.types import PartitionId, RunId
 from app.core.views import RunView
-from app.errors import InputError, LongwatchError
-from app.events import Event, Observer, ServiceTrouble
-from app.figures import RunFigures, Speedometer, collect
+from app.errors import InputError
+from app.events import Observer
+from app.figures import RunFigures
+from app.gate import Rotation, allowed_hosts, open_keys
 from app.ledger import runs
 from app.ledger.db import Ledger
 from app.ledger.lock import HomeLock, acquire
 from app.ledger.migrate import upgrade
+from app.machinery import Machinery
+from app.notifying import Told, page_address
 from app.preflight import preflight
 from app.reopening import reopen
 from app.settings import Settings
-from app.submission import submit
-from app.supervisor import Supervisor
-from app.supervisor.processes import Processes
-from app.tokenizing import TokenizingKeeper
+from app.submission import Added, add_to_run, submit
+from app.web.assets import offering
+from app.web.site import Site
 
-STEP_S = 0.5
+GUESTS_S, SHOW_S = 0.5, 1.0
 _ENDED = (RunState.FINISHED, RunState.STOPPED)
 _STOP_WAIT_S = 20.0
+_GOODBYE_S = 1  # for answers that are on their way; streams are told to end before
 Say = Callable[[str], None]
 
 
@@ -56,16 +58,13 @@ class Service:
         self.token = ""
         self._clock = clock
         self._observer = observer
-        self._poke = asyncio.Event()
         self._stack = AsyncExitStack()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="supervisor")
-        self._sealer = ThreadPoolExecutor(1, thread_name_prefix="sealer")
-        self._speed = Speedometer()
         self._submitting = asyncio.Lock()
+        self._started_at = clock.now()
         self._guests: set[RunId] = set()
         self._server: uvicorn.Server | None = None
-        self._closing = False
-        self._trouble = ""
+        self._site: Site | None = None
+        self._rotation: Rotation | None = None
 
     async def __aenter__(self) -> Self:
         if self.settings.die_at:
@@ -88,25 +87,42 @@ class Service:
         await asyncio.to_thread(upgrade, path)
         self.ledger = Ledger(path)
         self._stack.callback(self.ledger.close)
-        self._stack.callback(self._sealer.shutdown)
-        self._stack.callback(self._thread.shutdown)
         await asyncio.to_thread(reopen, self.ledger, self._clock, self._observer)
-        processes = Processes(self.home, self._lock.descriptor, self._watch_exit)
-        self._supervisor = Supervisor(
-            self.ledger, self.settings, processes, self._clock, self._observer, self._sealer
+        self._machinery = Machinery(
+            self.ledger,
+            self.settings,
+            self._clock,
+            self._observer,
+            self._lock.descriptor,
+            self._after_look,
         )
-        self._tokenizing = TokenizingKeeper(self.ledger, self.settings, self._clock, self.observe)
+        self._stack.push_async_callback(self._machinery.close)
+        await asyncio.to_thread(self._machinery.notifier.begin)
         await self._listen(self._lock)
-        self._loop_task = asyncio.create_task(self._loop(), name="supervisor")
+        self._machinery.notifier.page_address = page_address(self.settings, self.address)
+        self._machinery.start()
 
     async def _listen(self, lock: HomeLock) -> None:
-        given = self.settings.token.get_secret_value() if self.settings.token else None
-        self.token = home_token(self.home, given)
         listener = bind(self.settings.host, self.settings.port)
         host, port = listener.getsockname()[:2]
         self.address = f"http://{host}:{port}"
-        app = create_app(self.ledger, self, self.token, port, host=host, clock=self._clock)
-        self._server = QuietServer(uvicorn.Config(app, log_config=None, lifespan="off"))
+        keys, self._rotation = open_keys(self.home, self.settings, host, port, self._clock)
+        self.token = keys.token
+        hosts = allowed_hosts(host, port, self.settings.allowed_hosts)
+        if not self.settings.no_web:
+            offered = offering(self.settings.assets, self.settings.offline_assets)
+            self._site = Site(self.ledger, self, keys, self._clock, offered)
+        pages = self._site.pages if self._site else NO_PAGES
+        app = create_app(self.ledger, self, keys, hosts, clock=self._clock, pages=pages)
+        # who connects is the socket's word, never a header's
+        configuration = uvicorn.Config(
+            app,
+            log_config=None,
+            lifespan="off",
+            proxy_headers=False,
+            timeout_graceful_shutdown=_GOODBYE_S,
+        )
+        self._server = QuietServer(configuration)
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name="api")
         lock.announce(self.address)
 
@@ -115,15 +131,9 @@ class Service:
 
     async def close(self) -> None:
         """Stop workers as at a pause, then everything else, in reverse order."""
-        self._closing = True
-        self._supervisor.leaving = True
-        await self._tokenizing.close()
-        deadline = self._clock.monotonic() + _STOP_WAIT_S + self._longest_grace()
-        self.poke()
-        while not self._supervisor.is_alone() and self._clock.monotonic() < deadline:
-            await self._clock.sleep(0.05)
-        self._loop_task.cancel()
-        await asyncio.gather(self._loop_task, return_exceptions=True)
+        await self._machinery.stop_workers(_STOP_WAIT_S + self._longest_grace())
+        if self._site is not None:
+            await self._site.close()
         if self._server is not None:
             self._server.should_exit = True
             await self._serving
@@ -135,53 +145,32 @@ class Service:
 
     def skip_grace(self) -> None:
         """Tell the workers to leave at once: the second signal."""
-        self._supervisor.hasten()
+        self._machinery.hasten()
 
-    async def _loop(self) -> None:
-        while True:
-            await self._step()
-            try:
-                async with asyncio.timeout(0.1 if self._closing else STEP_S):
-                    await self._poke.wait()
-            except TimeoutError:
-                pass
-            self._poke.clear()
-
-    async def _step(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self._thread, self._supervisor.step)
-            if not self._closing:
-                await self._tokenizing.look()
-            self._speed.look(self.ledger, self._clock.monotonic())
-            self._trouble = ""
-        except LongwatchError as error:
-            if str(error) != self._trouble:
-                self._observer(ServiceTrouble(reason=str(error)))
-            self._trouble = str(error)
-
-    def _watch_exit(self, pid: int) -> None:
-        """Poke the supervisor as soon as a worker's process ends (called from its thread)."""
-        descriptor = os.pidfd_open(pid)
-
-        def ended() -> None:
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
-            self.poke()
-
-        loop = self._loop_task.get_loop()
-        loop.call_soon_threadsafe(loop.add_reader, descriptor, ended)
+    async def _after_look(self) -> None:
+        """Tell those who look on that there are new figures, or that there are none."""
+        if self._rotation is not None:
+            self._rotation.take(await asyncio.to_thread(self._rotation.changed))
+        if self._site is not None:
+            await self._site.live.tick()
 
     def poke(self) -> None:
-        """Let the supervisor look at once."""
-        self._poke.set()
+        """Let supervisor and recorder look at once: somebody has changed something."""
+        self._machinery.poke()
 
-    def observe(self, event: Event) -> None:
-        self._observer(event)
-        self.poke()
+    async def submit(
+        self,
+        spec: RunSpec,
+        *,
+        accept_changes: bool,
+        who: str,
+        say: Say,
+        is_why_it_serves: bool = False,
+    ) -> RunView:
+        """Check everything, then create the run or go on with it.
 
-    async def submit(self, spec: RunSpec, *, accept_changes: bool, who: str, say: Say) -> RunView:
-        """Check everything, then create the run or go on with it."""
+        `is_why_it_serves`: the service was started for this run, by the same command.
+        """
         async with self._submitting:
             report = await preflight(spec, self.settings, self._clock, say)
             if report.errors:
@@ -197,10 +186,21 @@ class Service:
                 who=who,
                 clock=self._clock,
                 say=say,
+                started_at=self._started_at if is_why_it_serves else None,
             )
         self._guests.add(run.id)
         self.poke()
         return run
+
+    async def add(self, run_id: RunId, spec: RunSpec, *, who: str, say: Say) -> Added:
+        """Add the partitions of a spec that the run does not have yet."""
+        async with self._submitting:
+            added = await add_to_run(
+                self.ledger, self.settings, run_id, spec, who=who, clock=self._clock, say=say
+            )
+        self._guests.add(run_id)
+        self.poke()
+        return added
 
     async def wait_for_guests(self, say: Say) -> None:
         """Wait until the runs that were submitted to this service have ended, paused ones too."""
@@ -213,18 +213,35 @@ class Service:
             if not told:
                 say(f"Still serving {', '.join(guests)}; this ends with it, or with Ctrl-C.")
             told = True
-            await self._clock.sleep(STEP_S)
+            await self._clock.sleep(GUESTS_S)
 
     def figures(self, run_id: RunId) -> RunFigures:
-        run = runs.get_run(self.ledger, run_id)
-        return collect(self.ledger, run, self._speed, self.settings, self._clock)
+        return self._machinery.recorder.figures(run_id)
+
+    def chart(
+        self,
+        run_id: RunId,
+        span_s: float | None,
+        n_buckets: int,
+        partition_id: PartitionId | None = None,
+    ) -> Chart:
+        return self._machinery.recorder.chart(run_id, span_s, n_buckets, partition_id)
+
+    def loads(self) -> Mapping[str, ServerLoad]:
+        return self._machinery.poller.loads()
+
+    def notified(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self._machinery.notifier.targets)
+
+    async def notify_test(self, who: str) -> tuple[Told, ...]:
+        """Send a test message to every target that is set."""
+        return await self._machinery.notifier.test(who)
 
     async def wait_for(self, run_id: RunId, changed: Callable[[RunFigures], None]) -> RunView:
         """Tell the figures about once a second until the run is finished or stopped."""
         while True:
             figures = await asyncio.to_thread(self.figures, run_id)
             changed(figures)
-            run = runs.get_run(self.ledger, run_id)
-            if run.state in _ENDED:
-                return run
-            await self._clock.sleep(1.0)
+            if figures.state in _ENDED:
+                return runs.get_run(self.ledger, run_id)
+            await self._clock.sleep(SHOW_S)

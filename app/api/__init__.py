@@ -1,8 +1,7 @@
-"""Floor 3: the JSON API under `/api/v1`, what guards it, and the token that opens it."""
+"""Floor 3: the JSON API under `/api/v1`, and the application that it and the pages are part of."""
 
-from app.api.app import create_app
+from app.api.app import Pages, create_app
 from app.api.carry_out import carry_out
 from app.api.door import ServiceDoor
-from app.api.token_file import home_token, read_token
 
-__all__ = ["ServiceDoor", "carry_out", "create_app", "home_token", "read_token"]
+__all__ = ["Pages", "ServiceDoor", "carry_out", "create_app"]

@@ -1,41 +1,55 @@
-"""The FastAPI application: routes, errors as one JSON form, and the gate around all of it.
+"""The FastAPI application: the routes of the API, those of the pages, and the gate around them."""
 
-Owns the form of errors: `{"error": {"code", "message", "hint"}}`, never a traceback. Who reads
-`internal error <id>` finds that id, with everything, in the service's log.
-"""
-
-import logging
-import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException
+from fastapi import APIRouter, FastAPI
+from starlette.middleware.gzip import GZipMiddleware
 
 from app.api.door import ServiceDoor
+from app.api.error_forms import ErrorForms
+from app.api.exposition import exposition_routes
+from app.api.notifying import notifying_routes
 from app.api.ordering import ordering_routes
 from app.api.reading import reading_routes
 from app.api.schemas import ErrorAnswer
-from app.api.security import HEADERS, Gate, allowed_hosts
 from app.clock import Clock, SystemClock
-from app.errors import LongwatchError
+from app.gate import Gate, Hosts, Keys
+from app.gate.refusals import ErrorPage
 from app.ledger.db import Ledger
 
-logger = logging.getLogger("longwatch")
-_CODES = {404: "not_found", 405: "bad_method"}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """What the floor above adds. Without it the API stands alone.
+
+    `open_paths` are answered to everybody; `with_cdn` lets pages load scripts from there;
+    `error_page` draws (status, code, message, hint); `shared` is what its routes find in
+    `request.app.state`, by name.
+    """
+
+    routers: Sequence[APIRouter] = ()
+    open_paths: frozenset[str] = frozenset()
+    error_page: ErrorPage | None = None
+    with_cdn: bool = False
+    shared: Mapping[str, object] = field(default_factory=dict)
+
+
+NO_PAGES = Pages()
+_WORTH_PACKING_BYTES = 1_000
 
 
 def create_app(
     ledger: Ledger,
     service: ServiceDoor,
-    token: str,
-    port: int,
+    keys: Keys,
+    hosts: Hosts,
     *,
-    host: str = "127.0.0.1",
     clock: Clock | None = None,
+    pages: Pages = NO_PAGES,
 ) -> FastAPI:
-    """Return the application that listens on that host and port."""
+    """Return the application that is reached under those names, by who has those keys."""
     refused: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorAnswer} for status in (401, 403, 404, 409, 422, 503)
     }
@@ -48,53 +62,27 @@ def create_app(
     )
     app.include_router(reading_routes(ledger, service))
     app.include_router(ordering_routes(ledger, service, clock or SystemClock()))
+    app.include_router(notifying_routes(service))
+    app.include_router(exposition_routes(ledger, service))
     app.add_api_route("/healthz", _healthy, methods=["GET"], tags=["health"])
-    app.add_exception_handler(LongwatchError, _on_error)
-    app.add_exception_handler(RequestValidationError, _on_bad_body)
-    app.add_exception_handler(HTTPException, _on_http)
-    app.add_exception_handler(Exception, _on_surprise)
-    app.add_middleware(Gate, token=token, hosts=allowed_hosts(host, port))
+    for name, value in pages.shared.items():
+        setattr(app.state, name, value)
+    for router in pages.routers:
+        app.include_router(router)
+    ErrorForms(pages.error_page, with_cdn=pages.with_cdn).attach(app)
+    # streams stay as they are
+    app.add_middleware(GZipMiddleware, minimum_size=_WORTH_PACKING_BYTES)
+    app.add_middleware(
+        Gate,
+        keys=keys,
+        hosts=hosts,
+        open_paths=pages.open_paths,
+        with_cdn=pages.with_cdn,
+        error_page=pages.error_page,
+    )
     return app
 
 
 async def _healthy() -> dict[str, str]:
     """Say that the service answers, and nothing of any run."""
     return {"status": "ok"}
-
-
-def _answer(status: int, code: str, message: str, hint: str = "") -> JSONResponse:
-    return JSONResponse({"error": {"code": code, "message": message, "hint": hint}}, status)
-
-
-async def _on_error(_request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, LongwatchError):
-        raise error
-    return _answer(error.http_status, error.code, error.message, error.hint)
-
-
-async def _on_bad_body(_request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, RequestValidationError):
-        raise error
-    complaints = [
-        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()
-    ]
-    return _answer(422, "bad_input", "; ".join(complaints), "see /api/v1/openapi.json")
-
-
-async def _on_http(_request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, HTTPException):
-        raise error
-    code = _CODES.get(error.status_code, "http")
-    answer = _answer(error.status_code, code, str(error.detail).lower())
-    answer.headers.update(error.headers or {})
-    return answer
-
-
-async def _on_surprise(_request: Request, error: Exception) -> JSONResponse:
-    number = secrets.token_hex(4)
-    logger.error("internal error %s", number, exc_info=error)
-    answer = _answer(
-        500, "internal", f"internal error {number}", "look for it in the service's log"
-    )
-    answer.raw_headers.extend(HEADERS)  # made outside the gate, which adds them to all others
-    return answer

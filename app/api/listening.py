@@ -9,6 +9,8 @@ import uvicorn
 
 from app.errors import ConflictError
 
+_BACKLOG = 2_048
+
 
 class QuietServer(uvicorn.Server):
     """Uvicorn without its signal handlers: who runs the service decides what a signal means."""
@@ -19,16 +21,27 @@ class QuietServer(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket; another free port if the wanted one is taken."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return a listening socket; another free port if the wanted one is taken.
+
+    It listens already: who is told its address may connect before the server takes over.
+    """
     try:
-        listener.bind((host, port))
+        return _listening(host, port)
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            listener.close()
-            raise ConflictError(
-                f"cannot listen on {host}:{port}: {error.strerror}", hint="Give another --port"
-            ) from error
-        listener.bind((host, 0))
+        if error.errno == errno.EADDRINUSE:
+            return _listening(host, 0)
+        raise ConflictError(
+            f"cannot listen on {host}:{port}: {error.strerror}", hint="Give another --port"
+        ) from error
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
     return listener

@@ -25,7 +25,9 @@ _CLICK_ERROR: type[Exception] = next(
 _MODULES = {
     "run": "running", "serve": "running", "demo": "demo", "status": "status", "check": "checking",
     "pause": "orders", "drain": "orders", "resume": "orders", "stop": "orders", "retry": "orders",
-    "concurrency": "orders", "budget": "orders", "goal": "orders", "export": "export",
+    "concurrency": "orders", "budget": "orders", "goal": "orders", "deadline": "orders",
+    "add": "adding", "extend": "extending", "export": "export", "report": "report",
+    "notify-test": "notifying", "assets": "assets", "token": "token",
     "simulate": "simulate", "worker": "worker",
 }  # fmt: skip
 

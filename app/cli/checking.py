@@ -5,7 +5,7 @@ Owns what is looked at and how it is told. Invariant: writes nothing and waits f
 
 import asyncio
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,32 +16,16 @@ from app.cli.voice import complain, say
 from app.clock import SystemClock
 from app.core import format as words
 from app.core.spec import RunSpec
-from app.errors import InputError
 from app.files.spec_files import load_spec
-from app.intake import count_records
 from app.preflight import Report, preflight
 from app.settings import load_settings
-from app.submission import refusals
+from app.submission import Planned, plan, refusals
 
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC.toml", help="The spec of a run.")]
 _HEADS = (
     "partition", "prompts", "rejected", "class", "concurrency", "max_new_tokens", "budget", "goal",
+    "deadline",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """One partition as it would start; `concurrency` is its own, or that of its class."""
-
-    name: str
-    n_prompts: int
-    n_rejected: int
-    class_name: str
-    concurrency: int
-    is_own_concurrency: bool
-    max_new_tokens: int
-    token_budget: int | None
-    goal_samples: int | None
 
 
 def add_commands(application: typer.Typer) -> None:
@@ -64,7 +48,7 @@ def check(
     report = asyncio.run(preflight(at_once, settings, clock, complain))
     refused = refusals(settings.home, spec, report, clock.now())
     errors = list(dict.fromkeys([*report.errors, *refused]))
-    planned = [] if errors else _planned(spec, report, errors)
+    planned = [] if errors else plan(spec, report, complain, errors)
     report = replace(report, errors=tuple(errors))
     if as_json:
         say(json.dumps(_as_json(spec, report, planned)))
@@ -73,29 +57,20 @@ def check(
     return EXIT_ERROR if errors else EXIT_OK
 
 
-def _planned(spec: RunSpec, report: Report, errors: list[str]) -> list[Planned]:
-    """Read every prompt file whole; what cannot be read to its end becomes an error."""
-    planned = []
-    for name, partition in report.partitions.items():
-        try:
-            counted = count_records(name, report.prompts[name], spec, complain)
-        except InputError as error:
-            errors.append(str(error))
-            continue
-        planned.append(
-            Planned(
-                name=name,
-                n_prompts=counted.n_records - counted.n_rejected,
-                n_rejected=counted.n_rejected,
-                class_name=partition.class_name,
-                concurrency=partition.concurrency or spec.classes[partition.class_name].concurrency,
-                is_own_concurrency=partition.concurrency is not None,
-                max_new_tokens=partition.max_new_tokens or 1,
-                token_budget=partition.token_budget_tokens,
-                goal_samples=partition.max_samples,
-            )
-        )
-    return planned
+def _fields(each: Planned, spec: RunSpec) -> dict[str, Any]:
+    own = each.limits.concurrency
+    return {
+        "name": each.name,
+        "n_prompts": each.n_prompts,
+        "n_rejected": each.scan.n_rejected,
+        "class_name": each.limits.class_name,
+        "concurrency": own or spec.classes[each.limits.class_name].concurrency,
+        "is_own_concurrency": own is not None,
+        "max_new_tokens": each.max_new_tokens,
+        "token_budget": each.limits.token_budget_tokens,
+        "goal_samples": each.limits.max_samples,
+        "deadline": each.limits.deadline,
+    }
 
 
 def _as_json(spec: RunSpec, report: Report, planned: list[Planned]) -> dict[str, Any]:
@@ -105,13 +80,14 @@ def _as_json(spec: RunSpec, report: Report, planned: list[Planned]) -> dict[str,
         "errors": list(report.errors),
         "warnings": list(report.warnings),
         "notices": list(report.notices),
-        "partitions": [asdict(each) for each in planned],
+        "partitions": [_fields(each, spec) for each in planned],
         "samples_per_prompt": spec.samples_per_prompt,
         "token_budget": spec.token_budget_tokens,
+        "deadline": spec.deadline,
         "totals": {
             "partitions": len(planned),
             "prompts": sum(each.n_prompts for each in planned),
-            "rejected": sum(each.n_rejected for each in planned),
+            "rejected": sum(each.scan.n_rejected for each in planned),
         },
     }
 
@@ -127,14 +103,14 @@ def _tell(report: Report, spec: RunSpec, planned: list[Planned], spec_path: Path
     if report.errors:
         say(f"{spec_path} would not start: {words.plural(len(report.errors), 'error')}.")
         return
-    for row in _table(planned):
+    for row in _table(planned, spec):
         say(row)
     say(_totals(spec, planned))
     say(f"{spec_path} would start.")
 
 
-def _table(planned: list[Planned]) -> list[str]:
-    rows = [_HEADS, *(_row(each) for each in planned)]
+def _table(planned: list[Planned], spec: RunSpec) -> list[str]:
+    rows = [_HEADS, *(_row(each, spec) for each in planned)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
     texts = {_HEADS.index("partition"), _HEADS.index("class")}  # numbers stand to the right
     return [
@@ -146,26 +122,30 @@ def _table(planned: list[Planned]) -> list[str]:
     ]
 
 
-def _row(each: Planned) -> tuple[str, ...]:
+def _row(each: Planned, spec: RunSpec) -> tuple[str, ...]:
+    limits, shared = each.limits, spec.classes[each.limits.class_name].concurrency
     return (
         each.name,
         f"{each.n_prompts:,}",
-        f"{each.n_rejected:,}",
-        each.class_name,
-        f"{each.concurrency:,}" if each.is_own_concurrency else f"{each.concurrency:,} shared",
+        f"{each.scan.n_rejected:,}",
+        limits.class_name,
+        f"{limits.concurrency:,}" if limits.concurrency else f"{shared:,} shared",
         f"{each.max_new_tokens:,}",
-        "none" if each.token_budget is None else f"{each.token_budget:,}",
-        "all" if each.goal_samples is None else f"{each.goal_samples:,}",
+        "none" if limits.token_budget_tokens is None else f"{limits.token_budget_tokens:,}",
+        "all" if limits.max_samples is None else f"{limits.max_samples:,}",
+        limits.deadline or "none",
     )
 
 
 def _totals(spec: RunSpec, planned: list[Planned]) -> str:
     n_prompts = sum(each.n_prompts for each in planned)
-    n_rejected = sum(each.n_rejected for each in planned)
+    n_rejected = sum(each.scan.n_rejected for each in planned)
     said = f"{words.plural(len(planned), 'partition')}, {words.plural(n_prompts, 'prompt')}"
     said += f" ({n_rejected:,} rejected)"
     if spec.samples_per_prompt > 1:
         said += f", {spec.samples_per_prompt:,} answers to each"
     if spec.token_budget_tokens is not None:
         said += f"; budget of the run {spec.token_budget_tokens:,} tokens"
+    if spec.deadline is not None:
+        said += f"; deadline of the run {spec.deadline}"
     return f"{said}."

@@ -23,10 +23,11 @@ from app.cli.voice import say
 from app.core.spec import RunSpec
 from app.core.spec_flags import RunFlags, spec_from_flags
 from app.core.states import RunState
-from app.errors import LongwatchError, NotFoundError
+from app.errors import ConflictError, LongwatchError, NotFoundError
 from app.files.spec_files import resolve_paths
 from app.ledger import runs
-from app.settings import PREFIX, load_settings
+from app.ledger.lock import living_service
+from app.settings import PREFIX, Settings, load_settings
 
 _STOP_WAIT_S = 5.0
 
@@ -56,6 +57,11 @@ def demo(
 ) -> int:
     """Show a run of eight partitions against a simulated server; needs nothing else."""
     settings = load_settings(home=home, port=port)
+    holder = living_service(settings.home)
+    if holder is not None and holder.address:
+        raise ConflictError(
+            f"the demo runs already, at {holder.address}", hint="Open that, or give another --home"
+        )
     number = _number(settings.home)
     folder = settings.home.absolute() / "demo" / str(number)
     write_prompts(folder, prompts)
@@ -63,7 +69,19 @@ def demo(
     say(f"Demo {number}: {prompts} prompts in each of eight partitions, in {folder}")
     with _simulator(server_port, time_factor) as url:
         say(f"A simulated server, {time_factor:g} times as fast as a real one, is at {url}")
-        return run_spec(settings, _spec(number, folder, url), accept_changes=False)
+        # somebody who looks on wants to see the end, too; a script wants the exit code
+        stay = sys.stdout.isatty()
+        settings = _with_roots(settings, folder.parent)
+        return run_spec(settings, _spec(number, folder, url), accept_changes=False, stay=stay)
+
+
+def _with_roots(settings: Settings, folder: Path) -> Settings:
+    """Let further runs be begun in the browser with the demo's prompts, unless roots are set."""
+    if settings.prompts_roots or ":" in str(folder):
+        return settings
+    return settings.model_copy(
+        update={"prompts_roots": str(folder), "output_roots": settings.output_roots or str(folder)}
+    )
 
 
 def _number(home: Path) -> int:
@@ -88,10 +106,10 @@ def _spec(number: int, folder: Path, url: str) -> RunSpec:
         name=_name(number),
         output_dir=str(folder),
         server_urls=[url],
-        short_concurrency=48,
-        short_max_tokens=2_048,
-        long_concurrency=24,
-        long_max_tokens=4_096,
+        short_concurrency=64,
+        short_max_tokens=10_240,
+        long_concurrency=32,
+        long_max_tokens=16_384,
         sampling={"temperature": 1.0, "top_p": 0.95},
     )
     return resolve_paths(spec_from_flags(flags), folder)

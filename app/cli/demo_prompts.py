@@ -21,14 +21,14 @@ _FOR = (
 )  # fmt: skip
 # name, how each prompt begins, and the mean length that the simulator is asked for
 PARTITIONS = (
-    ("B1_chat", "Tell me something worth knowing about", 300),
-    ("B2_code", "Write a small, tested function that models", 900),
-    ("B3_facts", "Answer in plain facts: what matters about", 250),
-    ("B4_maths", "Make up and solve a numerical problem about", 800),
-    ("B5_stories", "Begin a story that turns on", 1000),
-    ("B6_dialogue", "Write a short talk between two people about", 350),
-    ("B7_letters", "Draft a polite letter that mentions", 300),
-    ("B8_plans", "Plan, step by step, a weekend project around", 700),
+    ("B1_chat", "Tell me something worth knowing about", 1_500),
+    ("B2_code", "Write a small, tested function that models", 3_793),
+    ("B3_facts", "Answer in plain facts: what matters about", 1_500),
+    ("B4_maths", "Make up and solve a numerical problem about", 6_000),
+    ("B5_stories", "Begin a story that turns on", 6_000),
+    ("B6_dialogue", "Write a short talk between two people about", 1_500),
+    ("B7_letters", "Draft a polite letter that mentions", 1_500),
+    ("B8_plans", "Plan, step by step, a weekend project around", 8_000),
 )
 
 

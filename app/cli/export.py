@@ -66,7 +66,7 @@ def _export_partition(ledger: Ledger, partition: PartitionView, target: Path) ->
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise storage_error(target.parent, "make", error) from error
+        raise storage_error(target.parent, "make", error, then="export again") from error
     with LineSource() as source:
         return write_sealed(target, _lines(ledger, partition, source)).n_lines
 

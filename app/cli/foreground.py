@@ -18,6 +18,7 @@ import uvloop
 from app.cli.options import EXIT_ERROR, EXIT_FAILED_SAMPLES, EXIT_OK, EXIT_STOPPED
 from app.cli.voice import say
 from app.clock import SystemClock
+from app.core.conditions import SERVER_CHANGED, after_server_change
 from app.core.format import one_line, plural
 from app.core.spec import RunSpec
 from app.core.states import RunState
@@ -90,8 +91,13 @@ def _probe(folder: Path) -> None:
         raise StorageError("; ".join(problems), hint="Mend the rights, or give another --home")
 
 
-def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: bool) -> int:
-    """Serve the home until the run of the spec has ended, or for good without one."""
+def run_foreground(
+    settings: Settings, spec: RunSpec | None, *, accept_changes: bool, stay: bool = False
+) -> int:
+    """Serve the home until the run of the spec has ended, or for good without one.
+
+    `stay`: serve on after its end, until somebody asks for the end.
+    """
     check_binding(settings)
     if _exists(settings.home):
         _probe(settings.home.absolute())
@@ -103,7 +109,8 @@ def run_foreground(settings: Settings, spec: RunSpec | None, *, accept_changes: 
     log = configure_logging(settings.home / "logs" / "service.log", settings.log_cap_mb)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(settings, spec, accept_changes=accept_changes))
+            served = _serve(settings, spec, accept_changes=accept_changes, stay=stay)
+            return runner.run(served)
     except LongwatchError as error:
         logger.error("%s", error)  # noqa: TRY400 - it is told in words; no trace is needed
         raise
@@ -145,12 +152,16 @@ async def _may_begin(settings: Settings, spec: RunSpec) -> bool:
     return True
 
 
-async def _serve(settings: Settings, spec: RunSpec | None, *, accept_changes: bool) -> int:
+async def _serve(
+    settings: Settings, spec: RunSpec | None, *, accept_changes: bool, stay: bool
+) -> int:
     signals = Signals()
     signals.listen()
     display = open_display(sys.stdout)
     async with Service(settings, SystemClock(), log_event) as service:
         signals.hasten = service.skip_grace
+        if settings.port and not service.address.endswith(f":{settings.port}"):
+            say(f"Port {settings.port} is taken by another program; a free one serves.")
         say(f"Longwatch serves {settings.home.absolute()} at {service.address}")
         asked = asyncio.create_task(signals.asked.wait())
         work = asyncio.create_task(_work(service, spec, display, accept_changes=accept_changes))
@@ -158,6 +169,9 @@ async def _serve(settings: Settings, spec: RunSpec | None, *, accept_changes: bo
         display.close()
         if work.done():
             code = _tell_end(service, work.result())
+            if stay:
+                say(f"The page stays at {service.address} until Ctrl-C.")
+                await asked
             guests = asyncio.create_task(service.wait_for_guests(say))
             await asyncio.wait({asked, guests}, return_when=asyncio.FIRST_COMPLETED)
             guests.cancel()
@@ -175,7 +189,9 @@ async def _work(
 ) -> RunView:
     if spec is None:
         return await asyncio.Future()
-    run = await service.submit(spec, accept_changes=accept_changes, who=WHO, say=say)
+    run = await service.submit(
+        spec, accept_changes=accept_changes, who=WHO, say=say, is_why_it_serves=True
+    )
     say(f'Run {run.id} "{one_line(run.name)}" writes to {run.output_dir}')
     return await service.wait_for(run.id, display.show)
 
@@ -189,7 +205,12 @@ def tell_end(state: RunState, reason: str, counts: Mapping[str, Counts], *, wher
     """Say how a run ended; return the exit code that says the same."""
     if state is not RunState.FINISHED:
         because = f": {one_line(reason)}" if reason else ""
-        say(f"The run is {state}{because}. Go on with: longwatch resume, or start it again.")
+        is_changed = reason.removeprefix(HALTED).startswith(SERVER_CHANGED)
+        go_on = "Go on with: longwatch resume, or start it again."
+        say(
+            f"The run is {state}{because}."
+            f" {after_server_change('longwatch resume') if is_changed else go_on}"
+        )
         return EXIT_ERROR if reason.startswith(HALTED) else EXIT_STOPPED
     total = total_counts(list(counts.values()))
     answers = f"{plural(total.kept, 'answer')} in {where}"

@@ -42,6 +42,15 @@ NoWebOption = Annotated[
         "--no-web", envvar=f"{PREFIX}NO_WEB", help="Serve the JSON API alone, without pages."
     ),
 ]
+OfflineAssetsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--offline-assets",
+        envvar=f"{PREFIX}OFFLINE_ASSETS",
+        help="Folder with a local copy of htmx, for browsers that reach no CDN.",
+        show_default="the cache folder",
+    ),
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", envvar=f"{PREFIX}JSON", help="Print JSON, for scripts.")
 ]

@@ -14,13 +14,15 @@ from typing import Any
 
 import httpx
 
-from app.api import carry_out, read_token
-from app.api.ordering import CLI_AGENT, VERBS
+from app.api import carry_out
+from app.api.ordering import VERBS
 from app.api.schemas import RunOrder
 from app.clock import Clock
 from app.controls import find_run
 from app.core.views import RunView
 from app.errors import ConflictError, LongwatchError, NotFoundError
+from app.gate import read_token
+from app.gate.keys import CLI_AGENT
 from app.ledger import lock, migrate, runs
 from app.ledger.db import Ledger
 from app.settings import Settings

@@ -19,6 +19,7 @@ from app.cli.options import (
     HomeOption,
     HostOption,
     NoWebOption,
+    OfflineAssetsOption,
     PortOption,
     epilog,
 )
@@ -37,7 +38,9 @@ _EXAMPLE = (
 _RENAMED = {"partition": "partitions", "server_url": "server_urls"}
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 _SPEC_VALUES = ("samples_per_prompt", "max_attempts", "stop_grace_s")
-_NEITHER = frozenset({"spec_path", "home", "host", "port", "no_web", "accept_changes"})
+_NEITHER = frozenset(
+    {"spec_path", "home", "host", "port", "no_web", "offline_assets", "accept_changes"}
+)
 
 
 def add_commands(application: typer.Typer) -> None:
@@ -92,6 +95,9 @@ def run(
     token_budget: Annotated[
         str | None, _flag("--token-budget", "Output tokens of each partition, such as 10M.")
     ] = None,
+    deadline: Annotated[
+        str | None, _flag("--deadline", 'When to stop, cleanly: "08:00", a date with it, or "+6h".')
+    ] = None,
     samples_per_prompt: Annotated[
         int | None,
         _flag(
@@ -121,29 +127,40 @@ def run(
     host: HostOption = None,
     port: PortOption = None,
     no_web: NoWebOption = False,
+    offline_assets: OfflineAssetsOption = None,
 ) -> int:
     """Run prompts to their end, in the foreground or by the service that lives on the home.
 
     Killed and started again with the same words, it goes on with the same run.
     """
-    settings = load_settings(home=home, host=host, port=port)
+    settings = load_settings(
+        home=home, host=host, port=port, no_web=no_web or None, offline_assets=offline_assets
+    )
     spec = asked_spec(context, spec_path)
     return run_spec(settings, spec, accept_changes=accept_changes)
 
 
-def run_spec(settings: Settings, spec: RunSpec, *, accept_changes: bool) -> int:
-    """Run a spec to its end, here or by the living service."""
+def run_spec(settings: Settings, spec: RunSpec, *, accept_changes: bool, stay: bool = False) -> int:
+    """Run a spec to its end, here or by the living service; here, `stay` when it has ended."""
     with living_api(settings) as api:
         if api is not None:
             code = run_by_service(settings, api, spec, accept_changes=accept_changes)
             if code is not None:
                 return code
-    return run_foreground(settings, spec, accept_changes=accept_changes)
+    return run_foreground(settings, spec, accept_changes=accept_changes, stay=stay)
 
 
-def serve(home: HomeOption = None, host: HostOption = None, port: PortOption = None) -> int:
+def serve(
+    home: HomeOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    no_web: NoWebOption = False,
+    offline_assets: OfflineAssetsOption = None,
+) -> int:
     """Serve the home without a run of its own: what is unfinished there goes on."""
-    settings = load_settings(home=home, host=host, port=port)
+    settings = load_settings(
+        home=home, host=host, port=port, no_web=no_web or None, offline_assets=offline_assets
+    )
     return run_foreground(settings, None, accept_changes=False)
 
 

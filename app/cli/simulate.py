@@ -20,11 +20,17 @@ from app.simulator.server import serve as serve_simulator
 from app.simulator.settings import SimulatorSettings
 
 _DEFAULTS = SimulatorSettings()
+_FAULTS = (
+    "Faults, by POST while it serves: /sim/freeze and /sim/unfreeze (it answers nothing, and goes"
+    " on), /sim/exit (it dies at once), /sim/set (settings change, such as"
+    " '{\"max_queued\": 0}'). GET /sim/counters tells what it has done."
+)
 
 
 def add_commands(application: typer.Typer) -> None:
     """Register the command of this module."""
-    application.command(epilog=epilog("longwatch simulate --port 30000 --time-factor 20"))(simulate)
+    told = f"{_FAULTS}\n\n{epilog('longwatch simulate --port 30000 --time-factor 20')}"
+    application.command(epilog=told)(simulate)
 
 
 def _twin(name: str, about: str, **bounds: Any) -> typer.models.OptionInfo:

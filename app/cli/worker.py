@@ -4,6 +4,7 @@ Loads little: eight of them start at once, beside a service that waits for them.
 """
 
 import logging
+import os
 from typing import Annotated
 
 import typer
@@ -38,7 +39,11 @@ def worker(
         settings.log_cap_mb,
         logging.INFO,
     )
-    return main(settings, worker_id, parent_pid, log_event)
+    code = main(settings, worker_id, parent_pid, log_event)
+    # All is written, settled and closed. Taking the interpreter apart would take longer than that:
+    # eight workers at once make a service wait a second for it.
+    logging.shutdown()
+    os._exit(code)
 
 
 def _log_name(settings: Settings, worker_id: WorkerId) -> str:

@@ -10,6 +10,9 @@ import json
 from array import array
 from dataclasses import dataclass
 
+# how the reason of an attempt begins whose prompt the server changed; told by it later # srv-14
+PROMPTED_WITH = "the server was prompted with"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
@@ -59,6 +62,19 @@ def compact(finish_reason: object, n_held: int = 0) -> str:
     if isinstance(finish_reason, dict) and isinstance(finish_reason.get("length"), int):
         finish_reason = {**finish_reason, "length": finish_reason["length"] + n_held}
     return json.dumps(finish_reason, separators=(",", ":"), default=str)
+
+
+def ended_by_length(compacted: str) -> bool:
+    """Return whether a finish reason, as `compact` writes it, says that a length ended the answer.
+
+    >>> ended_by_length('{"type":"length","length":64}'), ended_by_length("stop")
+    (True, False)
+    """
+    try:
+        raw = json.loads(compacted)
+    except ValueError:
+        raw = compacted
+    return (raw.get("type") if isinstance(raw, dict) else raw) == "length"
 
 
 def text_ids(answer: array[int], finish_reason: object) -> array[int]:

@@ -1,30 +1,28 @@
-"""How much is left, how long that takes, and when this cannot be said yet.
+"""How much is left, and the shapes of a time left that is known or not.
 
-Owns progress in percent, the remaining tokens of a partition and the plain ETA: remaining tokens
-over the recent speed. The window of the speed (since the last control change, this session only)
-is its caller's. Invariant: an estimate is finite and 0 <= low <= mid <= high, else it is Unknown.
+Owns progress in percent and the remaining tokens of a partition; when they will have been made is
+`core/forecast`'s. Invariant: an estimate is finite and 0 <= low <= mid <= high, else it is Unknown.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import sqrt
 
 from app.core.lengths import Lengths
 from app.core.types import Counts
 
 MIN_ENDED = 5
-MIN_OBSERVED_S = 10.0
-# 80 % of a normal distribution lies within this many standard deviations: the 10-90 % range
-_Z = 1.2816
-# past this a figure is noise, and sums of it would overflow a date
-_LONGEST_S = 10 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """No estimate, and why: words to show in its place."""
+    """No estimate, and why: words to show in its place.
+
+    `work_s`: how long a paused partition would take if it went on now; None if not known.
+    """
 
     why: str
+    work_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +32,15 @@ class Estimate:
     low_s: float
     mid_s: float
     high_s: float
+
+    def cut_at(self, seconds: float) -> "Estimate":
+        """Return the time left where nothing goes on after so many seconds.
+
+        >>> Estimate(low_s=3_000, mid_s=4_000, high_s=5_000).cut_at(4_500)
+        Estimate(low_s=3000, mid_s=4000, high_s=4500)
+        """
+        low, mid, high = (min(each, seconds) for each in (self.low_s, self.mid_s, self.high_s))
+        return Estimate(low_s=low, mid_s=mid, high_s=high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +64,6 @@ class Remaining:
 
     tokens: float
     deviation_tokens: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
-    """Tokens a second over the last `observed_s`, and how much that varied."""
-
-    tokens_per_s: float
-    observed_s: float
-    deviation_tokens_per_s: float = 0.0
 
 
 def wanted_samples(counts: Counts, goal_samples: int | None = None) -> int:
@@ -118,27 +116,3 @@ def remaining_tokens(
         if room < tokens:
             return Remaining(tokens=float(room))
     return Remaining(tokens=tokens, deviation_tokens=deviation)
-
-
-def estimate(
-    remaining: Remaining | Unknown, speed: Speed, *, min_observed_s: float = MIN_OBSERVED_S
-) -> Estimate | Unknown:
-    """Return the time left, or why it is unknown."""
-    if isinstance(remaining, Unknown):
-        return remaining
-    if remaining.tokens <= 0:
-        return Estimate(low_s=0.0, mid_s=0.0, high_s=0.0)
-    if speed.observed_s < min_observed_s:
-        return Unknown(why=f"estimating: {int(speed.observed_s)} of {int(min_observed_s)} s seen")
-    if speed.tokens_per_s <= 0:
-        return Unknown(why="no tokens are coming")
-    mid_s = remaining.tokens / speed.tokens_per_s
-    if not isfinite(mid_s) or mid_s > _LONGEST_S:
-        return Unknown(why="more than ten years at this speed")
-    spread = 1 + _Z * sqrt(
-        (remaining.deviation_tokens / remaining.tokens) ** 2
-        + (speed.deviation_tokens_per_s / speed.tokens_per_s) ** 2
-    )
-    return Estimate(
-        low_s=mid_s / spread, mid_s=mid_s, high_s=max(mid_s, min(mid_s * spread, _LONGEST_S))
-    )

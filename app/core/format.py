@@ -4,6 +4,7 @@ Owns wording and rounding only; knows no zone and reads no clock: whoever calls 
 that already stand in the zone of the reader. Invariant: what is not known becomes words, never 0.
 """
 
+import signal
 from datetime import datetime, timedelta
 
 from app.core.estimate import Estimate, Unknown
@@ -34,13 +35,13 @@ def plural(n: int, one: str, many: str | None = None) -> str:
 def tokens(n: float | None) -> str:
     """Return a number of tokens in three digits, rounded down: no budget looks fuller than it is.
 
-    >>> tokens(950), tokens(12_345), tokens(9_999_999), tokens(26_500_000), tokens(None)
-    ('950', '12.3k', '9.99M', '26.5M', 'unknown')
+    >>> tokens(950), tokens(12_345), tokens(9_999_999), tokens(4_120 * 10**9), tokens(None)
+    ('950', '12.3k', '9.99M', '4.12T', 'unknown')
     """
     if n is None:
         return UNKNOWN
     amount = int(n)
-    for scale, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+    for scale, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
         if amount >= scale:
             digits = max(0, 3 - len(str(amount // scale)))
             cut = amount * 10**digits // scale
@@ -105,13 +106,25 @@ def time_left(estimate: Estimate | Unknown) -> str:
     if estimate.high_s <= 0:
         return "nothing left"
     if estimate.mid_s > _WEEK_S:
-        return "over 7 days"
+        return "≥ 7 days"
     low, mid, high = (span(each) for each in (estimate.low_s, estimate.mid_s, estimate.high_s))
     if low == high:
         return mid
     if estimate.high_s > 2 * estimate.mid_s:
         return f"{low} to {high}"
     return f"{mid} ({low} to {high})"
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, its number where it has none (the real-time ones).
+
+    >>> signal_name(9), signal_name(35)
+    ('SIGKILL', 'signal 35')
+    """
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def clock_time(moment: datetime, now: datetime) -> str:
@@ -148,6 +161,23 @@ def done_at(estimate: Estimate | Unknown, now: datetime) -> str | None:
     rounded = (into_day_s + step_s // 2) // step_s * step_s
     midnight = end.replace(hour=0, minute=0, second=0, microsecond=0)
     return clock_time(midnight + timedelta(seconds=rounded), now)
+
+
+def span_of(since: datetime, now: datetime) -> str:
+    """Return how long something has lasted, spelled as in a sentence.
+
+    >>> from datetime import UTC
+    >>> noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    >>> [span_of(noon - timedelta(seconds=s), noon) for s in (59, 61, 840, 7260)]
+    ['59 s', '1 min 1 s', '14 min', '2 h 1 min']
+    """
+    seconds = max(0, int((now - since).total_seconds()))
+    minutes, hours = seconds // 60, seconds // 3600
+    if minutes == 0:
+        return f"{seconds} s"
+    if hours == 0:
+        return f"{minutes} min {seconds % 60} s" if minutes < 10 else f"{minutes} min"  # noqa: PLR2004 - two digits suffice
+    return f"{hours} h {minutes % 60} min"
 
 
 def size(n_bytes: int | None) -> str:

@@ -31,6 +31,8 @@ class Lengths:
     """`area[i]`: the area under the curve from `at_tokens[i]` to the cap."""
     deviation_tokens: float = field(repr=False)
     """The standard deviation of a length."""
+    mean_error_tokens: float = field(repr=False, default=0.0)
+    """The standard error of the mean length, by Greenwood's formula for the area of the curve."""
 
     @classmethod
     def learn(cls, *, finished: Iterable[int], running: Iterable[int], cap: int) -> "Lengths":
@@ -40,7 +42,7 @@ class Lengths:
         """
         ended = [(min(length, cap), False) for length in finished]
         going = [(min(length, cap), True) for length in running]
-        at, survival = _survival(sorted(ended + going))
+        at, survival, spread = _survival(sorted(ended + going))
         rate = _tail_rate(at, survival)
         area = _areas(at, survival, rate, cap)
         return cls(
@@ -51,7 +53,27 @@ class Lengths:
             tail_per_token=rate,
             area=area,
             deviation_tokens=_deviation(at, survival, rate, cap) if ended else 0.0,
+            mean_error_tokens=_mean_error(area, spread) if ended else 0.0,
         )
+
+    def survival_above(self, length: float) -> float:
+        """Return the share of answers that are longer than `length`; the cap ends them all."""
+        if length >= self.cap_tokens:
+            return 0.0
+        i = bisect_right(self.at_tokens, length) - 1
+        if i < len(self.at_tokens) - 1:
+            return self.survival[i]
+        return self.survival[i] * exp(-self.tail_per_token * (length - self.at_tokens[i]))
+
+    def area_above(self, length: float) -> float:
+        """Return the area under the curve from `length` to the cap; from 0 on it is the mean."""
+        if length >= self.cap_tokens:
+            return 0.0
+        i = bisect_right(self.at_tokens, length) - 1
+        if i < len(self.at_tokens) - 1:
+            return self.area[i] - (length - self.at_tokens[i]) * self.survival[i]
+        room = self.cap_tokens - length
+        return self.survival_above(length) * _tail_length(self.tail_per_token, room)
 
     def expected(self, above: int = 0) -> float:
         """Return the mean length of the answers that are longer than `above`, in O(log n).
@@ -73,9 +95,13 @@ class Lengths:
         return min(float(self.cap_tokens), above + max(1.0, further))
 
 
-def _survival(events: list[tuple[int, bool]]) -> tuple[list[int], list[float]]:
-    """Return the curve's points; an answer censored at x is known to be longer than x."""
-    at, survival = [0], [1.0]
+def _survival(events: list[tuple[int, bool]]) -> tuple[list[int], list[float], list[float]]:
+    """Return the curve's points; an answer censored at x is known to be longer than x.
+
+    With each point comes d / (n * (n - d)), for d of n that were still going having ended there:
+    what it adds to the relative variance of the curve behind it.
+    """
+    at, survival, spread = [0], [1.0], [0.0]
     at_risk, alive = len(events), 1.0
     for length, group in groupby(events, key=lambda event: event[0]):
         here = [censored for _, censored in group]
@@ -88,8 +114,9 @@ def _survival(events: list[tuple[int, bool]]) -> tuple[list[int], list[float]]:
             else:
                 at.append(length)
                 survival.append(alive)
+                spread.append(deaths / (at_risk * max(1, at_risk - deaths)))
         at_risk -= len(here)
-    return at, survival
+    return at, survival, spread
 
 
 def _tail_rate(at: Sequence[int], survival: Sequence[float]) -> float:
@@ -113,6 +140,15 @@ def _areas(at: Sequence[int], survival: Sequence[float], rate: float, cap: int) 
     for i in range(len(at) - 2, -1, -1):
         area[i] = area[i + 1] + (at[i + 1] - at[i]) * survival[i]
     return area
+
+
+def _mean_error(area: Sequence[float], spread: Sequence[float]) -> float:
+    """Return the standard error of the mean: each death moves all of the area that is behind it.
+
+    The tail is an assumption, and counts as known give or take half.
+    """
+    known = sum(behind * behind * term for behind, term in zip(area, spread, strict=True))
+    return sqrt(known + (area[-1] / 2) ** 2)
 
 
 def _deviation(at: Sequence[int], survival: Sequence[float], rate: float, cap: int) -> float:

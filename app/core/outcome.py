@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.core.answer import Marks, compact, is_clipped, is_empty, thinking_is_open
+from app.core.answer import PROMPTED_WITH, Marks, compact, is_clipped, is_empty, thinking_is_open
 from app.core.format import plural
 from app.core.loops import loop_period
 from app.core.states import SampleState
@@ -117,7 +117,7 @@ def _answered(attempt: _Attempt, kind: Finish) -> Outcome:
     reported = end.reported_prompt_tokens
     if reported is not None and reported != asked.prompt_tokens:
         return attempt.charge(  # srv-14
-            f"the server was prompted with {reported} tokens, {asked.prompt_tokens} were sent",
+            f"{PROMPTED_WITH} {reported} tokens, {asked.prompt_tokens} were sent",
             start_over=True,
         )
     answer = asked.held + end.ids

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import Decimal
 from enum import StrEnum
 
+from app.core.thresholds import RunThresholds, stored_thresholds
+
 SHORT_PREFIXES = ("B1_", "B3_", "B6_", "B7_")
 _PARTITION_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _TOKENS = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s*([kKmMgG]?)")
@@ -61,6 +63,7 @@ class PartitionSpec:
     concurrency: int | None = None
     max_new_tokens: int | None = None
     prompts: str | None = None
+    deadline: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,8 @@ class RunSpec:
     """Everything that was asked for. No partitions: all that are found in `prompts_dir`.
 
     `token_budget_tokens` is the run's; `default_token_budget_tokens` and `default_max_samples`
-    hold for each partition that has none of its own.
+    hold for each partition that has none of its own. `deadline` is what was written ("08:00"): the
+    moment that it means is fixed when the run begins.
     """
 
     name: str
@@ -84,6 +88,7 @@ class RunSpec:
     default_token_budget_tokens: int | None = None
     default_max_samples: int | None = None
     token_budget_tokens: int | None = None
+    deadline: str | None = None
     order: Order = Order.TOGETHER
     max_attempts: int = 3
     request_timeout_s: float | None = None
@@ -98,6 +103,7 @@ class RunSpec:
     strict_ids: bool = False
     length_policy: LengthPolicy = LengthPolicy.CLAMP
     detect_loops: bool = True
+    thresholds: RunThresholds = field(default_factory=RunThresholds)
 
 
 def partition_name_problem(name: str) -> str | None:
@@ -190,6 +196,7 @@ def from_json(text: str) -> RunSpec:
             values[key] = tuple(values[key])
     values["order"] = Order(stored["order"])
     values["length_policy"] = LengthPolicy(stored["length_policy"])
+    values["thresholds"] = stored_thresholds(stored.get("thresholds"))
     return RunSpec(**values)
 
 

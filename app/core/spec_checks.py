@@ -7,9 +7,11 @@ caller raises once, at the end.
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
+from datetime import date, time
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from app.core.deadlines import deadline_problem
 from app.core.spec import parse_tokens
 
 T = TypeVar("T")
@@ -137,6 +139,17 @@ class TableReader:
         except ValueError as problem:
             self.note(key, str(problem))
             return None
+
+    def deadline_or_none(self, key: str) -> str | None:
+        """Return a deadline as it was written; TOML's own times and dates are taken too."""
+        value = self.raw(key)
+        if value is None:
+            return None
+        written = value.isoformat() if isinstance(value, date | time) else value
+        problem = deadline_problem(written)
+        if problem:
+            self.note(key, problem)
+        return None if problem else str(written)
 
     def table(self, key: str) -> Mapping[str, object]:
         value = self.raw(key)

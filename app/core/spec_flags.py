@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from app.core.deadlines import deadline_problem
 from app.core.spec import (
     ClassSpec,
     PartitionSpec,
@@ -43,6 +44,7 @@ class RunFlags:
     long_max_tokens: int = 16_384
     max_samples: int | None = None
     token_budget: str | None = None
+    deadline: str | None = None
     short: Sequence[str] = ()
     sampling: Mapping[str, object] = field(default_factory=dict)
     chat_template_kwargs: Mapping[str, object] = field(default_factory=dict)
@@ -58,6 +60,8 @@ def spec_from_flags(flags: RunFlags) -> RunSpec:
         for key, complaint in sampling_problems(flags.sampling)
     ]
     budget_tokens = _budget_tokens(flags.token_budget, problems)
+    if flags.deadline is not None and (problem := deadline_problem(flags.deadline)):
+        problems.append(f"--deadline: {problem}")
     names = _partition_names(flags.partitions, problems)
     if not flags.output_dir.strip():
         problems.append("--output-dir is empty; name the folder for the answers")
@@ -85,6 +89,7 @@ def spec_from_flags(flags: RunFlags) -> RunSpec:
         chat_template_kwargs=dict(flags.chat_template_kwargs),
         default_token_budget_tokens=budget_tokens,
         default_max_samples=flags.max_samples,
+        deadline=flags.deadline,
     )
 
 

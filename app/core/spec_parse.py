@@ -20,6 +20,8 @@ from app.core.spec import (
 )
 from app.core.spec_checks import TableReader, as_shown, did_you_mean, server_urls
 from app.core.spec_sampling import SAMPLING_KEYS, sampling_problems
+from app.core.spec_thresholds import read_thresholds
+from app.core.thresholds import THRESHOLD_KEYS
 
 MAX_CONCURRENCY = 10_000
 MAX_NEW_TOKENS = 10_000_000
@@ -35,12 +37,13 @@ _OF_RUN = frozenset({
     "request_timeout_s", "stop_grace_s", "startup_wait_s", "stall_after_s", "stream_interval",
     "vocabulary_size", "think_open_ids", "think_close_ids", "max_template_error_share",
     "strict_ids", "length_policy", "detect_loops",
-})  # fmt: skip
+}) | THRESHOLD_KEYS  # fmt: skip
 _PLACES = {
     "max_samples": "[defaults] or [partition.<name>]",
     "concurrency": "[class.<name>] or [partition.<name>]",
     "max_new_tokens": "[class.<name>] or [partition.<name>]",
     "token_budget": "[run], [defaults] or [partition.<name>]",
+    "deadline": "[run] or [partition.<name>]",
     "class": "[partition.<name>]",
     "prompts": "[partition.<name>]",
 }
@@ -59,6 +62,13 @@ def parse_spec(text: str, source: str) -> RunSpec:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(source, [f"not valid TOML: {error}"]) from error
+    except RecursionError as error:
+        raise SpecError(source, ["not valid TOML: it is nested too deep"]) from error
+    return spec_of_tables(document, source)
+
+
+def spec_of_tables(document: Mapping[str, object], source: str) -> RunSpec:
+    """Return the run that the tables of a spec ask for; see `parse_spec`."""
     problems = [
         f"[{key}] is not known here; {did_you_mean(key, _TABLES)}"
         for key in document
@@ -82,15 +92,25 @@ def _table(document: Mapping[str, object], name: str, problems: list[str]) -> Ma
     return value
 
 
+def _name(reader: TableReader) -> str:
+    """Return the run's name; one with signs that turn or hide what stands beside it is none."""
+    name = reader.text("name")
+    hidden = next((each for each in name if not each.isprintable()), None)
+    if hidden is not None:
+        reader.note("name", f"holds U+{ord(hidden):04X}, which cannot be shown; leave it out")
+    return name
+
+
 def _run_values(table: Mapping[str, object], problems: list[str]) -> dict[str, object]:
     reader = TableReader(table, "[run]", problems)
     values: dict[str, object] = {
-        "name": reader.text("name"),
+        "name": _name(reader),
         "server_urls": _server_urls(reader),
         "prompts_dir": reader.text("prompts_dir"),
         "output_dir": reader.text("output_dir"),
         "order": reader.one_of("order", Order.TOGETHER, {one.value: one for one in Order}),
         "token_budget_tokens": reader.tokens_or_none("token_budget"),
+        "deadline": reader.deadline_or_none("deadline"),
         "max_attempts": reader.whole("max_attempts", 3, 1, 100),
         "request_timeout_s": _seconds_or_none(reader, "request_timeout_s"),
         "stop_grace_s": reader.number("stop_grace_s", 0, 0, MAX_SECONDS),
@@ -106,6 +126,7 @@ def _run_values(table: Mapping[str, object], problems: list[str]) -> dict[str, o
             "length_policy", LengthPolicy.CLAMP, {one.value: one for one in LengthPolicy}
         ),
         "detect_loops": reader.flag("detect_loops", default=True),
+        "thresholds": read_thresholds(reader),
     }
     reader.finish(_belongs)
     return values
@@ -201,6 +222,7 @@ def _partition(name: str, reader: TableReader, classes: Mapping[str, ClassSpec])
         concurrency=reader.whole_or_none("concurrency", 1, MAX_CONCURRENCY),
         max_new_tokens=reader.whole_or_none("max_new_tokens", 1, MAX_NEW_TOKENS),
         prompts=reader.text_or_none("prompts"),
+        deadline=reader.deadline_or_none("deadline"),
     )
     reader.finish(_belongs)
     return spec

@@ -34,6 +34,10 @@ class RunState(StrEnum):
     FINISHED = "finished"
 
 
+# a run that is looked at: it works, or may at any moment
+LIVE_RUN_STATES = (RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
+
+
 class SampleEvent(StrEnum):
     CLAIM = "claim"
     KEEP_OK = "keep as ok"
@@ -82,6 +86,7 @@ RUN_MOVES: dict[tuple[RunState, str], RunState] = {
     (RunState.RUNNING, "stop"): RunState.STOPPING,
     (RunState.PAUSED, "stop"): RunState.STOPPING,
     (RunState.STOPPING, "workers gone"): RunState.STOPPED,
+    (RunState.STOPPING, "resume"): RunState.RUNNING,
     (RunState.STOPPED, "resume"): RunState.RUNNING,
     (RunState.RUNNING, "nothing left"): RunState.FINISHED,
     (RunState.FINISHED, "resume"): RunState.RUNNING,

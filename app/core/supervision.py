@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.core.budget import remaining_goal
+from app.core.conditions import SERVER_CHANGED
 from app.core.shares import Need, split_class
 from app.core.spec import Order, RunSpec
 from app.core.states import PartitionState, RunState
+from app.core.thresholds import RunThresholds
 from app.core.types import PartitionId
 from app.core.views import PartitionView
 
@@ -50,6 +52,8 @@ def wanted_workers(
 
 
 def _want(run_state: RunState, partition: PartitionView, has_turn: set[PartitionId]) -> Want:
+    if run_state is RunState.STOPPING and partition.state is PartitionState.DRAINING:
+        return Want.DRAIN  # to be stopped once what runs is finished
     if run_state is not RunState.RUNNING or not _has_work(partition):
         return Want.STOP
     if partition.state is PartitionState.DRAINING:
@@ -92,6 +96,16 @@ def _shares(
     for name, in_class in by_class.items():
         shares |= split_class(spec.classes[name].concurrency, in_class)
     return shares
+
+
+def halting(reason: str, thresholds: RunThresholds) -> tuple[str, str]:
+    """Return the event and the reason for a run that nobody can be served of.
+
+    It is stopped; one whose server is another now is paused, and resumed when that is mended.
+    """
+    if reason.startswith(SERVER_CHANGED) and thresholds.auto_pause:
+        return "pause", reason
+    return "stop", HALTED + reason
 
 
 def backoff_after(idle_deaths: int) -> float:

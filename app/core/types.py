@@ -40,7 +40,8 @@ class Claim:
     `attempt` counts claims of the sample from 1, `charged` the attempts that were its own fault.
     `held` are the answer's tokens that earlier attempts left, empty for a fresh start. `alone`:
     the server died twice under it, so nothing else of the run is in flight beside it.
-    `previous_tokens` are those of an older line (retry) that this attempt will replace.
+    `previous_tokens` are those of an older line (retry, extend) that this attempt will replace;
+    `line_tokens` of `held` are its own, so kept. `has_own_limit`: the limit is not the partition's.
     """
 
     sample_id: SampleId
@@ -61,6 +62,8 @@ class Claim:
     held: array[int] = field(default_factory=lambda: array("I"))
     segments: tuple[Segment, ...] = ()
     previous_tokens: int = 0
+    line_tokens: int = 0
+    has_own_limit: bool = False
 
 
 class EndKind(StrEnum):
@@ -151,6 +154,7 @@ class ServerFacts:
     reserved_tokens: int = 0
     incremental: bool = False
     has_tokenizer: bool = True
+    simulated_time_factor: float | None = None
     answer_settings: Mapping[str, object] = field(default_factory=dict)
     arguments: Mapping[str, object] = field(default_factory=dict)
 
@@ -223,8 +227,9 @@ class Line:
 class Settled:
     """One attempt that ended. `unsaved` are its tokens that no checkpoint holds yet.
 
-    `held_tokens` is what checkpoints hold of the sample, earlier attempts included; `line` stands
-    with a Keep and only with it.
+    `held_tokens` is what checkpoints hold of the sample, earlier attempts included, and
+    `line_tokens` of them are the valid line's own. `line` stands with a Keep and only with it.
+    The times count from when the request was sent; None where it did not make the whole answer.
     """
 
     sample_id: SampleId
@@ -232,8 +237,12 @@ class Settled:
     outcome: Keep | PutBack | Fail
     held_tokens: int
     previous_tokens: int = 0
+    line_tokens: int = 0
     unsaved: Gain | None = None
     line: Line | None = None
+    prompt_tokens: int | None = None
+    first_token_ms: int | None = None
+    latency_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +267,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What the service wants of a worker: `work`, `drain` or `stop`, and its shares."""
+    """What the service wants of a worker: `work`, `drain` or `stop`, its shares, and its limit."""
 
     desired: str
     shares: Mapping[str, int]
+    max_new_tokens: int = 0

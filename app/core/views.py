@@ -23,6 +23,7 @@ class RunView:
     fingerprint_json: str
     gen_id: str
     created_at: datetime
+    deadline_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class PartitionView:
     token_file_tokens: int
     budget_reached: bool
     sealed_at: datetime | None
+    deadline_at: datetime | None = None
 
     @property
     def goal_reached(self) -> bool:

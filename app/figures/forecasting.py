@@ -1,41 +1,50 @@
 """When partitions and the run will have ended, from what is left and how fast it goes.
 
-Owns how partitions add up: those of a class share its concurrency, so a class ends between the
-moment at which its joint speed has made all its tokens and the end of its slowest partition; the
-run ends with the last. Pure. A partition that does not work now is no part of the run's forecast.
+Owns how what the ledger says becomes the work of `core/forecast`: who shares slots with whom, what
+goal, budget and order leave, and what is taken for a partition of which nothing is known yet.
+Pure. A partition that does not work now is no part of the run's forecast.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import sqrt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from app.core.estimate import (
-    Estimate,
+    MIN_ENDED,
     Left,
     Remaining,
-    Speed,
     Unknown,
-    estimate,
     percent,
     remaining_tokens,
     samples_left,
 )
+from app.core.forecast import Forecast, forecast
+from app.core.lengths import Lengths
+from app.core.pace import Seen, Went
+from app.core.showing import not_begun
+from app.core.spec import Order, RunSpec
 from app.core.states import PartitionState
 from app.core.views import PartitionView
-from app.figures.speedometer import Known
+from app.core.works import Server, Work
 
-_NOTHING = Estimate(low_s=0.0, mid_s=0.0, high_s=0.0)
 # a partition whose lengths are not known yet is taken to be like its class, give or take half
 _ASSUMED_DEVIATION_RATIO = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a partition's lengths: the model, and answers begun and not ended."""
+
+    lengths: Lengths
+    started_tokens: tuple[int, ...]
+    at_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """One partition, what is left of it and how fast it goes; `left` is None if it is over."""
+    """One partition and what is left of it; `known` is None where nothing was asked."""
 
     partition: PartitionView
     left: Remaining | Unknown
-    speed: Speed
     known: Known | None
 
     @property
@@ -43,7 +52,7 @@ class Outlook:
         return not self.partition.is_over and self.partition.state is not PartitionState.PAUSED
 
 
-def outlook(partition: PartitionView, known: Known | None, speed: Speed) -> Outlook:
+def outlook(partition: PartitionView, known: Known | None) -> Outlook:
     """Return what is left of a partition."""
     left: Remaining | Unknown
     if partition.is_over:
@@ -54,7 +63,7 @@ def outlook(partition: PartitionView, known: Known | None, speed: Speed) -> Outl
         left = Unknown(why="not measured, no service runs")
     else:
         left = remaining_tokens(_left(partition, known), known.lengths)
-    return Outlook(partition=partition, left=left, speed=speed, known=known)
+    return Outlook(partition=partition, left=left, known=known)
 
 
 def _left(partition: PartitionView, known: Known) -> Left:
@@ -67,117 +76,138 @@ def _left(partition: PartitionView, known: Known) -> Left:
     )
 
 
-def partition_end(view: Outlook, silence: str | None) -> Estimate | Unknown:
-    """Return the time left of one partition; `silence` says why nothing can come now."""
-    if view.partition.is_over:
-        return _NOTHING
-    if view.partition.state is PartitionState.PAUSED:
-        return Unknown(why="paused")
-    if silence:
-        return Unknown(why=silence)
-    return estimate(view.left, view.speed)
+def foresee(
+    views: Sequence[Outlook],
+    spec: RunSpec,
+    seen: Seen,
+    budget_left_tokens: int | None = None,
+    *,
+    seed: int = 0,
+) -> Forecast | Unknown:
+    """Return the ends of all partitions in `views`, which are taken to go on from now.
 
-
-def run_end(
-    views: Sequence[Outlook], silence: str | None, budget_left_tokens: int | None
-) -> tuple[Estimate | Unknown, str | None]:
-    """Return the time left of the run, and the class that ends last."""
-    going = [view for view in views if view.goes_on]
-    if not going:
-        paused = any(not view.partition.is_over for view in views)
-        return (Unknown(why="all that is left is paused") if paused else _NOTHING), None
-    if silence:
-        return Unknown(why=silence), None
-    filled = _filled(going)
-    if budget_left_tokens is not None:
-        whole = _sum_left(filled)
-        if isinstance(whole, Remaining) and whole.tokens > budget_left_tokens:
-            room = Remaining(tokens=float(max(0, budget_left_tokens)))
-            return estimate(room, _sum_speed(filled)), None
-    ends: list[tuple[Estimate, str]] = []
-    for mine in _sharing(filled):
-        name = mine[0].partition.class_name
-        end = joint_end(mine)
-        if isinstance(end, Unknown):
-            return end, name
-        ends.append((end, name))
-    whole_run = Estimate(
-        low_s=max(end.low_s for end, _ in ends),
-        mid_s=max(end.mid_s for end, _ in ends),
-        high_s=max(end.high_s for end, _ in ends),
+    One of which nothing is known yet is taken to be like its class, else like any other.
+    """
+    if seen.curve is None:
+        return not_begun(seen.n_changes, has_tokens=seen.has_tokens)
+    works = [_work(view, views, spec, seen) for view in views]
+    server = Server(
+        curve=seen.curve,
+        slowness=seen.slowness,
+        slownesses=seen.slownesses,
+        weights=seen.weights,
+        running_ratio=seen.running_ratio,
     )
-    return whole_run, max(ends, key=lambda each: each[0].mid_s)[1]
+    return forecast(
+        works, server, _limits(views, spec), claims_tokens=budget_left_tokens, seed=seed
+    )
 
 
-def _sharing(views: Sequence[Outlook]) -> list[list[Outlook]]:
-    """Return the partitions that share a concurrency together, one with its own alone."""
-    groups: dict[tuple[str, str], list[Outlook]] = {}
+def _lengths(view: Outlook, views: Sequence[Outlook]) -> tuple[Lengths, float]:
+    """Return a partition's lengths; as long as it has none of its own, those of its likes."""
+    if view.known is not None and view.known.lengths.n_finished >= MIN_ENDED:
+        return view.known.lengths, 0.0
+    others = [
+        (other.partition.class_name != view.partition.class_name, other.known.lengths)
+        for other in views
+        if other.known is not None and other.known.lengths.n_finished >= MIN_ENDED
+    ]
+    if not others:
+        return _unknown_lengths(view.partition.max_new_tokens), 1.0
+    nearest = [
+        each for is_foreign, each in others if is_foreign == min(foreign for foreign, _ in others)
+    ]
+    nearest.sort(key=Lengths.expected)
+    return nearest[len(nearest) // 2], _ASSUMED_DEVIATION_RATIO
+
+
+def could_decide(view: Outlook, views: Sequence[Outlook], spec: RunSpec, found: Forecast) -> bool:
+    """Return whether one partition of `views` may end last, were all its answers at their limit.
+
+    In sequence that is the last one, once its turn has come: until then it has no answers of its
+    own, and its class has to speak for it.
+    """
+    after = {each.partition.name: _after(each.partition, views, spec) for each in views}
+    name = view.partition.name
+    if after[name] is not None or name in after.values():
+        return False
+    lengths, _ = _lengths(view, views)
+    most_ratio = view.partition.max_new_tokens / max(1.0, lengths.area_above(0))
+    return found.ends[name].mid_s * max(1.0, most_ratio) >= found.run.mid_s
+
+
+def _unknown_lengths(cap_tokens: int) -> Lengths:
+    """Return what stands in until the first answers have ended; nothing of it is shown."""
+    return Lengths.learn(finished=[max(1, cap_tokens // 2)], running=(), cap=max(1, cap_tokens))
+
+
+def _work(
+    view: Outlook,
+    views: Sequence[Outlook],
+    spec: RunSpec,
+    seen: Seen,
+) -> Work:
+    partition = view.partition
+    lengths, error_ratio = _lengths(view, views)
+    n_left = samples_left(partition.counts, partition.goal_samples)
+    begun = sorted(view.known.started_tokens if view.known else (), reverse=True)[:n_left]
+    n_fresh = n_left - len(begun)
+    if partition.state is PartitionState.DRAINING:
+        n_fresh = 0
+    elif partition.token_budget is not None:
+        room = partition.token_budget - partition.tokens.used
+        expected = sum(lengths.expected(made) - made for made in begun if made < lengths.cap_tokens)
+        n_fresh = min(n_fresh, max(0, int((room - expected) / max(1.0, lengths.area_above(0)))))
+    went = seen.went.get(partition.id, _NOTHING_SEEN)
+    return Work(
+        name=partition.name,
+        group=_group(partition),
+        lengths=lengths,
+        begun_tokens=begun,
+        n_fresh=n_fresh,
+        prompt_tokens=partition.token_file_tokens / max(1, partition.n_tokenized),
+        n_in_flight=went.n_in_flight,
+        tokens_per_slot_s=went.tokens_per_slot_s,
+        observed_tokens=float(went.observed_tokens),
+        mean_error_ratio=error_ratio,
+        after=_after(partition, views, spec),
+    )
+
+
+_NOTHING_SEEN = Went(tokens_per_slot_s=0.0, n_in_flight=0.0, observed_tokens=0)
+
+
+def _group(partition: PartitionView) -> str:
+    """Return who shares slots: a class, or one partition whose concurrency was set by hand."""
+    is_own = partition.own_concurrency is not None
+    return f"{partition.class_name}/{partition.name}" if is_own else partition.class_name
+
+
+def _limits(views: Sequence[Outlook], spec: RunSpec) -> Mapping[str, float]:
+    limits: dict[str, float] = {}
+    own: dict[str, int] = {}
     for view in views:
         partition = view.partition
-        own = "" if partition.own_concurrency is None else partition.name
-        groups.setdefault((partition.class_name, own), []).append(view)
-    return list(groups.values())
-
-
-def joint_end(views: Sequence[Outlook]) -> Estimate | Unknown:
-    """Return when partitions that share a concurrency will all have ended.
-
-    At the soonest the share of one that ends goes to the others in full, at the latest the slowest
-    goes on as it does now. How much of it is of use is not known: the middle lies between.
-    """
-    joint = estimate(_sum_left(views), _sum_speed(views))
-    if isinstance(joint, Unknown):
-        return joint
-    alone = [estimate(view.left, view.speed) for view in views]
-    known = [end for end in alone if isinstance(end, Estimate)]
-    slowest_s = max((end.mid_s for end in known), default=0.0)
-    return Estimate(
-        low_s=joint.low_s,
-        mid_s=max(joint.mid_s, (joint.mid_s + slowest_s) / 2),
-        high_s=max([joint.high_s, *(end.high_s for end in known)]),
-    )
-
-
-def _filled(views: Sequence[Outlook]) -> list[Outlook]:
-    """Give partitions that have no lengths yet those of their class, as far as any are known."""
-    filled = []
+        if partition.own_concurrency is not None:
+            limits[_group(partition)] = partition.own_concurrency
+            taken = own.get(partition.class_name, 0)
+            own[partition.class_name] = taken + partition.own_concurrency
     for view in views:
-        means = [
-            other.known.lengths.expected()
-            for other in views
-            if other.partition.class_name == view.partition.class_name
-            and other.known is not None
-            and isinstance(other.left, Remaining)
-        ]
-        if isinstance(view.left, Unknown) and means and view.partition.intake != "scanning":
-            n_left = samples_left(view.partition.counts, view.partition.goal_samples)
-            tokens = n_left * sum(means) / len(means)
-            budget = view.partition.token_budget
-            if budget is not None:
-                tokens = min(tokens, max(0.0, budget - view.partition.tokens.used))
-            assumed = Remaining(tokens=tokens, deviation_tokens=tokens * _ASSUMED_DEVIATION_RATIO)
-            filled.append(replace(view, left=assumed))
-        else:
-            filled.append(view)
-    return filled
+        name = view.partition.class_name
+        # what hands have taken whole comes back only at their end
+        limits.setdefault(name, max(1, spec.classes[name].concurrency - own.get(name, 0)))
+    return limits
 
 
-def _sum_left(views: Sequence[Outlook]) -> Remaining | Unknown:
-    tokens, variance = 0.0, 0.0
-    for view in views:
-        if isinstance(view.left, Unknown):
-            return view.left
-        tokens += view.left.tokens
-        variance += view.left.deviation_tokens**2
-    return Remaining(tokens=tokens, deviation_tokens=sqrt(variance))
-
-
-def _sum_speed(views: Sequence[Outlook]) -> Speed:
-    return Speed(
-        tokens_per_s=sum(view.speed.tokens_per_s for view in views),
-        observed_s=max((view.speed.observed_s for view in views), default=0.0),
-        deviation_tokens_per_s=sqrt(sum(view.speed.deviation_tokens_per_s**2 for view in views)),
-    )
+def _after(partition: PartitionView, views: Sequence[Outlook], spec: RunSpec) -> str | None:
+    """Return the partition that must have ended before this one's turn comes."""
+    if spec.order is not Order.SEQUENCE:
+        return None
+    mine = [
+        each.partition.name for each in views if each.partition.class_name == partition.class_name
+    ]
+    place = mine.index(partition.name)
+    return mine[place - 1] if place else None
 
 
 def progress_percent(partition: PartitionView) -> int:

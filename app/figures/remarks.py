@@ -44,15 +44,19 @@ def outcomes(counts: Counts) -> list[str]:
     return [f"{n:,} {how}" for n, how in said if n]
 
 
-def troubles(name: str, counts: Counts) -> list[str]:
-    """Return what of a partition's outcomes a person should look at."""
+def troubles(name: str, counts: Counts, *, is_cut_said: bool = False) -> list[str]:
+    """Return what of a partition's outcomes a person should look at.
+
+    `is_cut_said`: a condition says already that many of the last ones are truncated.
+    """
     found = []
     if counts.rejected * 2 > counts.total:
         found.append(
             f"{counts.rejected:,} of {plural(counts.total, 'record')} of {name} are rejected,"
             f" see {name}/rejected.jsonl in the output folder."
         )
-    if counts.kept >= _MIN_KEPT and counts.truncated * 2 > counts.kept:
+    is_cut = counts.kept >= _MIN_KEPT and counts.truncated * 2 > counts.kept
+    if is_cut and not is_cut_said:
         found.append(
             f"{counts.truncated:,} of {plural(counts.kept, 'answer')} of {name} are truncated:"
             " max_new_tokens cuts most of them."
@@ -62,12 +66,16 @@ def troubles(name: str, counts: Counts) -> list[str]:
 
 def slowness(mine: Sequence[WorkerView], settings: Settings, now: datetime) -> list[str]:
     """Say that a worker's ticks come late: it waits for disk or ledger, not for the server."""
+    slowest_s = unrecorded_s(mine, settings, now)
+    return [f"storage slow: nothing could be recorded for {slowest_s:.0f} s"] if slowest_s else []
+
+
+def unrecorded_s(mine: Sequence[WorkerView], settings: Settings, now: datetime) -> float:
+    """Return for how long the latest worker has recorded nothing, 0 while none is late."""
     late_s = [
         (now - worker.lease_expires_at).total_seconds() + settings.lease_s
         for worker in mine
         if worker.state != "starting"
     ]
     slowest_s = max(late_s, default=0.0)
-    if slowest_s < max(_SLOW_AFTER_S, 4 * settings.tick_s):
-        return []
-    return [f"storage slow: nothing could be recorded for {slowest_s:.0f} s"]
+    return slowest_s if slowest_s >= max(_SLOW_AFTER_S, 4 * settings.tick_s) else 0.0

@@ -9,8 +9,10 @@ from datetime import datetime
 
 from app.core.conditions import Condition
 from app.core.estimate import Estimate, Unknown
+from app.core.landing import Landing
+from app.core.loads import ServerLoad
 from app.core.states import PartitionState, RunState
-from app.core.types import Counts, RunId, Tokens
+from app.core.types import Counts, PartitionId, RunId, Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +20,14 @@ class PartitionFigures:
     """One partition. `speed_tokens_per_s` is None while nothing measures or nothing works.
 
     `remarks` are sentences beside the state: budget reached, what its worker says of itself.
+    `concurrency_requests` is how many may be in flight now: its own, or its share of the class;
+    None while it has no worker and no own one. `ends` is where its budget or a deadline ends it
+    before its samples are done; None if neither does, or while that is not known.
+    `spark_tokens_per_s` is its speed over the last half hour in 60 pieces of 30 s, the newest last,
+    None where nothing was recorded.
     """
 
+    id: PartitionId
     name: str
     class_name: str
     state: PartitionState
@@ -41,13 +49,20 @@ class PartitionFigures:
     time_left: Estimate | Unknown
     last_token_at: datetime | None
     remarks: tuple[str, ...] = ()
+    max_new_tokens: int = 0
+    concurrency_requests: int | None = None
+    spark_tokens_per_s: tuple[float | None, ...] = ()
+    deadline_at: datetime | None = None
+    ends: Landing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """A run as it was `at` one moment. `decided_by` is the class that will end last.
+    """A run as it was `at` one moment. `decided_by` is the partition that ends last.
 
-    `is_served`: whether a service lives that works at it.
+    `is_served`: whether a service lives that works at it. `heartbeat_at`: when its workers (without
+    any, the supervisor) last recorded something. `mean_hour_tokens_per_s` is the mean of the last
+    hour, `best_tokens_per_s` the highest five-minute mean of the run; None before there is one.
     """
 
     run_id: RunId
@@ -65,6 +80,13 @@ class RunFigures:
     conditions: tuple[Condition, ...]
     partitions: tuple[PartitionFigures, ...]
     is_served: bool = True
+    created_at: datetime | None = None
+    heartbeat_at: datetime | None = None
+    mean_hour_tokens_per_s: float | None = None
+    best_tokens_per_s: float | None = None
+    servers: tuple[ServerLoad, ...] = ()
+    deadline_at: datetime | None = None
+    ends: Landing | None = None
 
     @property
     def counts(self) -> Counts:

@@ -6,7 +6,8 @@ terminal's. Pure. Invariant: a state is said once in a row, and no end where not
 
 from app.core import format as words
 from app.core.conditions import ConditionKind
-from app.core.estimate import Unknown, wanted_samples
+from app.core.estimate import Estimate, Unknown, wanted_samples
+from app.core.landing import end_words
 from app.core.states import PartitionState, RunState
 from app.figures.concerns import concerns, standstill
 from app.figures.shapes import PartitionFigures, RunFigures
@@ -27,6 +28,11 @@ def headline(figures: RunFigures) -> str:
     if figures.speed_tokens_per_s is not None:
         parts.append(words.speed(figures.speed_tokens_per_s))
     parts += _end(figures)
+    if figures.state is RunState.RUNNING and figures.ends is not None:
+        parts.append(end_words(figures.ends))
+    if figures.deadline_at is not None and figures.deadline_at > figures.at:
+        clock = words.clock_time(figures.deadline_at.astimezone(), figures.at.astimezone())
+        parts.append(f"deadline {clock}")
     if further(figures):
         parts.append("needs you, see below")
     else:
@@ -74,8 +80,10 @@ def _line(run: RunFigures, figures: PartitionFigures, width: int) -> str:
     if figures.speed_tokens_per_s is not None:
         cells.append(words.speed(figures.speed_tokens_per_s))
     left = time_left_text(run, figures)
-    is_time = left and not isinstance(figures.time_left, Unknown) and not figures.is_over
+    is_time = left and isinstance(figures.time_left, Estimate) and figures.time_left.high_s > 0
     cells += [f"{left} left" if is_time else left] if left else []
+    if figures.ends is not None:
+        cells.append(end_words(figures.ends))
     if figures.n_in_flight:
         cells.append(f"{figures.n_in_flight:,} in flight")
     if figures.counts.failed:

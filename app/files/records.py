@@ -12,7 +12,7 @@ from datetime import datetime
 
 import orjson
 
-from app.clock import iso
+from app.clock import iso, to_ms
 from app.core.types import Segment
 
 _RID_START = b'{"rid":"'
@@ -63,6 +63,7 @@ class ParsedLine:
     attempts: int
     gen_id: str
     prompt_sha256: str
+    finished_at_ms: int | None
 
 
 def encode(record: Record) -> bytes:
@@ -123,6 +124,7 @@ def parse(line: bytes) -> ParsedLine | None:
             attempts=_whole(fields["attempts"]),
             gen_id=_text(fields["gen_id"]),
             prompt_sha256=_text(fields["prompt_sha256"]),
+            finished_at_ms=_moment_ms(fields.get("finished_at")),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -154,6 +156,14 @@ def _speakable(text: str | None) -> str | None:
     return (
         None if text is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     )
+
+
+def _moment_ms(text: object) -> int | None:
+    """Return ms since 1970, None for what is not a moment: the line counts all the same."""
+    try:
+        return to_ms(datetime.fromisoformat(text)) if isinstance(text, str) else None
+    except (ValueError, TypeError):  # a time without an offset is no moment either
+        return None
 
 
 def _text(value: object) -> str:

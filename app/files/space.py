@@ -51,15 +51,18 @@ def free_bytes(path: Path, timeout_s: float) -> int | None:
     return answer[0] if answer else None
 
 
-def storage_error(path: Path, doing: str, error: OSError) -> StorageError:
-    """Return the error that names the path, what failed and, where it matters, the free space."""
+def storage_error(path: Path, doing: str, error: OSError, *, then: str = "resume") -> StorageError:
+    """Return the error that names the path, what failed and, where it matters, the free space.
+
+    `then`: what to do once the cause is mended.
+    """
     reason = error.strerror or str(error)
     if error.errno not in _FULL:
-        return StorageError(f"cannot {doing} {path}: {reason}", hint="mend the cause and resume")
+        return StorageError(f"cannot {doing} {path}: {reason}", hint=f"mend the cause and {then}")
     free = free_bytes(path.parent, _SPACE_TIMEOUT_S)
     left = "free space unknown" if free is None else f"{free:,} bytes free"
     return StorageError(
-        f"cannot {doing} {path}: {reason} ({left})", hint="free space there and resume"
+        f"cannot {doing} {path}: {reason} ({left})", hint=f"free space there and {then}"
     )
 
 

@@ -2,12 +2,18 @@
 
 A row is one gain of one attempt; rows of a sample are contiguous from token 0. They go with the
 settle that keeps the sample, or that starts it over.
+
+Rows of attempt 0 (`LINE_ATTEMPT`) are copied from the sample's valid line, so that it can be
+extended. Invariant: their tokens are counted once, as kept, for as long as that line is valid:
+`sample.held_tokens` is the sum over all rows, the partition's counter that over the others.
+Starting over leaves them; they go when the sample is settled.
 """
 
 from __future__ import annotations  # array[int] cannot be evaluated before 3.12
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
@@ -18,6 +24,17 @@ _ADD = text(
     " VALUES (:sample_id, :from_token, :attempt, :rid, :server, :gen_id, :ids)"
 )
 _DROP = text("DELETE FROM checkpoint WHERE sample_id = :sample_id")
+_DROP_MADE = text("DELETE FROM checkpoint WHERE sample_id = :sample_id AND attempt <> 0")
+LINE_ATTEMPT = 0  # attempts are counted from 1
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What checkpoints hold of a sample, which request made which, how many are the line's."""
+
+    ids: array[int]
+    segments: tuple[Segment, ...]
+    line_tokens: int
 
 
 def add(connection: Connection, gains: Sequence[dict[str, object]]) -> None:
@@ -30,17 +47,24 @@ def drop(connection: Connection, sample_ids: Sequence[SampleId]) -> None:
         connection.execute(_DROP, [{"sample_id": sample_id} for sample_id in sample_ids])
 
 
-def load(connection: Connection, sample_id: int) -> tuple[array[int], tuple[Segment, ...]]:
-    """Return the held tokens in order, and which request made which."""
+def drop_made(connection: Connection, sample_ids: Sequence[SampleId]) -> None:
+    """Drop what attempts have made, but not what is the valid line's own."""
+    if sample_ids:
+        connection.execute(_DROP_MADE, [{"sample_id": sample_id} for sample_id in sample_ids])
+
+
+def load(connection: Connection, sample_id: int) -> Held:
+    """Return the held tokens in order."""
     pieces = connection.execute(
         text(
-            "SELECT from_token, rid, server, gen_id, ids FROM checkpoint"
+            "SELECT from_token, attempt, rid, server, gen_id, ids FROM checkpoint"
             " WHERE sample_id = :id ORDER BY from_token"
         ),
         {"id": sample_id},
     ).all()
     held: array[int] = array("I")
     segments: list[Segment] = []
+    line_tokens = 0
     for piece in pieces:
         if not segments or segments[-1].rid != piece.rid:
             segments.append(
@@ -52,7 +76,29 @@ def load(connection: Connection, sample_id: int) -> tuple[array[int], tuple[Segm
                 )
             )
         held.frombytes(piece.ids)
-    return held, tuple(segments)
+        if piece.attempt == LINE_ATTEMPT:
+            line_tokens = len(held)
+    return Held(held, tuple(segments), line_tokens)
+
+
+def line_tokens_of(connection: Connection, sample_id: SampleId) -> int:
+    """Return how many of a sample's held tokens are its valid line's own."""
+    n: int = connection.execute(
+        text(
+            "SELECT coalesce(sum(length(ids)), 0) / 4 FROM checkpoint"
+            " WHERE sample_id = :id AND attempt = 0"
+        ),
+        {"id": sample_id},
+    ).scalar_one()
+    return n
+
+
+def disown_line(connection: Connection, sample_id: SampleId) -> None:
+    """Say that the line is gone: what was copied from it is held like any other token."""
+    connection.execute(
+        text("UPDATE checkpoint SET attempt = 1 WHERE sample_id = :id AND attempt = 0"),
+        {"id": sample_id},
+    )
 
 
 def cut(connection: Connection, sample_id: int, keep_tokens: int) -> None:

@@ -8,21 +8,21 @@ is not to work. Continuations come before fresh samples, then input order.
 import json
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
 
 from sqlalchemy import Connection, RowMapping, text
 
 from app.clock import to_ms
-from app.core.budget import admit
-from app.core.continuation import continuable_tokens
+from app.core.budget import Admission, Budget, admit, no_margin
 from app.core.rids import RequestId
 from app.core.states import SampleState
 from app.core.types import Claim, PartitionId, SampleId, WorkerId
 from app.errors import DisownedError
 from app.ledger.candidates import ALONE_AFTER_DEATHS, candidates
-from app.ledger.checkpoints import cut, load
+from app.ledger.checkpoints import Held, load
+from app.ledger.continuing import continued
 from app.ledger.counters import Deltas, move
 from app.ledger.db import Ledger
 from app.seams import Seam, seam
@@ -33,7 +33,8 @@ class Wish:
     """What a worker asks for: up to `n` samples.
 
     `reserved_tokens` is what its running samples are still expected to make;
-    `reservation(held, cap)` what a sample is that holds so many of at most so many tokens.
+    `reservation(held, cap)` what a sample is that holds so many of at most so many tokens,
+    `margin(reserved)` what is to stay free beside so many reserved tokens.
     `sampling` and `gen_id` decide whether a checkpoint may be continued.
     """
 
@@ -41,6 +42,7 @@ class Wish:
     n: int
     reserved_tokens: int
     reservation: Callable[[int, int], int]
+    margin: Callable[[int], int] = no_margin
     gen_id: str
     sampling: Mapping[str, object] = field(default_factory=dict)
 
@@ -60,10 +62,12 @@ def claim(ledger: Ledger, wish: Wish, now: datetime, random: Random) -> list[Cla
         partition_id = PartitionId(orders["partition_id"])
         room = _goal_room(orders, wish.n)
         rows = candidates(connection, orders, room, now_ms)
-        chosen, reserved, reached = _admit(connection, orders, rows, wish)
+        admission = _admit(connection, orders, rows, wish)
         deltas = Deltas()
-        claims = _mark(connection, chosen, orders, wish, random)
-        claims = [_continued(connection, each, wish, deltas) for each in claims]
+        claims = _mark(connection, rows[: admission.n], orders, wish, random)
+        claims = [
+            continued(connection, each, wish.gen_id, wish.sampling, deltas) for each in claims
+        ]
         deltas.moved(SampleState.PENDING, SampleState.RUNNING, len(claims))
         move(connection, partition_id, deltas)
         connection.execute(
@@ -74,8 +78,8 @@ def claim(ledger: Ledger, wish: Wish, now: datetime, random: Random) -> list[Cla
             ),
             {
                 # What starts over is no longer held: from now on it is expected once more.
-                "reserved": reserved + deltas.wasted_tokens,
-                "reached": reached,
+                "reserved": admission.reserved_tokens + deltas.wasted_tokens,
+                "reached": admission.reached,
                 "n": len(claims),
                 "id": partition_id,
             },
@@ -115,45 +119,27 @@ def _goal_room(orders: RowMapping, wanted: int) -> int:
 
 def _admit(
     connection: Connection, orders: RowMapping, rows: Sequence[RowMapping], wish: Wish
-) -> tuple[list[RowMapping], int, bool]:
-    """Take rows while every budget has room; return them, the reservation, and budget reached."""
-    reserved = wish.reserved_tokens
-    budgets = _budgets(connection, orders)
-    chosen: list[RowMapping] = []
-    for row in rows:
-        need = wish.reservation(row["held_tokens"], row["max_new_tokens"] or orders["cap_tokens"])
-        verdicts = [
-            admit(
-                budget_tokens=budget.tokens,
-                used_tokens=budget.used_tokens,
-                reserved_tokens=budget.reserved_by_others + reserved,
-                each_tokens=need,
-                wanted=1,
-            )
-            for budget in budgets
-        ]
-        if any(verdict.n == 0 for verdict in verdicts):
-            return chosen, reserved, any(verdict.reached for verdict in verdicts)
-        reserved += need
-        chosen.append(row)
-    return chosen, reserved, False
+) -> Admission:
+    """Say how many of the rows, from the first on, every budget has room for."""
+    return admit(
+        budgets=_budgets(connection, orders),
+        reserved_tokens=wish.reserved_tokens,
+        needs=(
+            wish.reservation(row["held_tokens"], row["max_new_tokens"] or orders["cap_tokens"])
+            for row in rows
+        ),
+        margin=wish.margin,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Budget:
-    tokens: int
-    used_tokens: int
-    reserved_by_others: int = 0
-
-
-def _budgets(connection: Connection, orders: RowMapping) -> list[_Budget]:
+def _budgets(connection: Connection, orders: RowMapping) -> list[Budget]:
     """Return the budgets that bind the partition: its own and its run's.
 
     Other partitions' reservations are as of their last tick or claim.
     """
-    budgets: list[_Budget] = []
+    budgets: list[Budget] = []
     if orders["token_budget"] is not None:
-        budgets.append(_Budget(tokens=orders["token_budget"], used_tokens=orders["used_tokens"]))
+        budgets.append(Budget(tokens=orders["token_budget"], used_tokens=orders["used_tokens"]))
     if orders["run_budget"] is not None:
         used_tokens, reserved_by_others = connection.execute(
             text(
@@ -163,7 +149,7 @@ def _budgets(connection: Connection, orders: RowMapping) -> list[_Budget]:
             {"run": orders["run_id"], "id": orders["partition_id"]},
         ).one()
         budgets.append(
-            _Budget(
+            Budget(
                 tokens=orders["run_budget"],
                 used_tokens=used_tokens,
                 reserved_by_others=reserved_by_others,
@@ -208,7 +194,7 @@ def _claim_of(connection: Connection, row: RowMapping, orders: RowMapping, salt:
         attempt=attempt,
         salt=salt,
     )
-    held, segments = load(connection, row["id"]) if row["held_tokens"] else (array("I"), ())
+    held = load(connection, row["id"]) if row["held_tokens"] else Held(array("I"), (), 0)
     return Claim(
         sample_id=SampleId(row["id"]),
         position=row["position"],
@@ -224,24 +210,10 @@ def _claim_of(connection: Connection, row: RowMapping, orders: RowMapping, salt:
         token_offset=row["token_offset"],
         prompt_sha256=row["prompt_sha256"],
         max_new_tokens=row["max_new_tokens"] or orders["cap_tokens"],
+        has_own_limit=row["max_new_tokens"] is not None,
         sampling=json.loads(row["sampling_json"]) if row["sampling_json"] else {},
-        held=held,
-        segments=segments,
+        held=held.ids,
+        segments=held.segments,
         previous_tokens=row["previous_tokens"],
+        line_tokens=held.line_tokens,
     )
-
-
-def _continued(connection: Connection, claimed: Claim, wish: Wish, deltas: Deltas) -> Claim:
-    """Return the claim with what may be kept of its checkpoint; the rest is counted as wasted."""
-    if not claimed.held:
-        return claimed
-    sampling = {**wish.sampling, **claimed.sampling}
-    keep = continuable_tokens(len(claimed.held), claimed.segments, wish.gen_id, sampling)
-    dropped = len(claimed.held) - keep
-    if not dropped:
-        return claimed
-    cut(connection, claimed.sample_id, keep)
-    deltas.held_tokens -= dropped
-    deltas.wasted_tokens += dropped
-    segments = tuple(each for each in claimed.segments if each.from_token < keep)
-    return replace(claimed, held=claimed.held[:keep], segments=segments)

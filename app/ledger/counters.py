@@ -1,7 +1,9 @@
 """The counters of a partition: the one statement that moves them, and the proof that they are true.
 
 Every function of this package that changes samples calls `move` in the same transaction.
-Invariant: states sum to the total; received = kept + wasted + held.
+Invariant: states sum to the total; received = kept + wasted + held. Kept are the tokens of all
+valid lines, whatever their samples do now; held are those of checkpoints, without what is copied
+from a valid line to be extended (`ledger/checkpoints.py`).
 """
 
 from collections import Counter
@@ -59,12 +61,14 @@ def recount(ledger: Ledger, partition_id: PartitionId) -> list[str]:
             .mappings()
             .one()
         )
-        counted = _count(connection, partition_id)
+        counted, in_samples, in_checkpoints = _count(connection, partition_id)
     problems = [
         f"{name}: counter {stored[name]}, rows {true}"
         for name, true in counted.items()
         if stored[name] != true
     ]
+    if in_samples != in_checkpoints:
+        problems.append(f"checkpoints hold {in_checkpoints} tokens, their samples say {in_samples}")
     balance = stored["kept_tokens"] + stored["wasted_tokens"] + stored["held_tokens"]
     if stored["received_tokens"] != balance:
         problems.append(
@@ -73,7 +77,8 @@ def recount(ledger: Ledger, partition_id: PartitionId) -> list[str]:
     return problems
 
 
-def _count(connection: Connection, partition_id: PartitionId) -> Mapping[str, int]:
+def _count(connection: Connection, partition_id: PartitionId) -> tuple[Mapping[str, int], int, int]:
+    """Return the true counters, and what samples and checkpoints each say is held, copies too."""
     rows = connection.execute(
         text(
             "SELECT state, count(*) AS n, sum(held_tokens) AS held,"
@@ -86,18 +91,17 @@ def _count(connection: Connection, partition_id: PartitionId) -> Mapping[str, in
     counted = {
         f"n_{state}": (by_state[state].n if state in by_state else 0) for state in SampleState
     }
-    counted["held_tokens"] = sum(row.held or 0 for row in rows)
     counted["kept_tokens"] = sum(row.kept or 0 for row in rows)
     checkpointed = connection.execute(
         text(
-            "SELECT coalesce(sum(length(c.ids)) / 4, 0) FROM checkpoint c"
-            " JOIN sample s ON s.id = c.sample_id WHERE s.partition_id = :id"
+            "SELECT coalesce(sum(length(c.ids)) / 4, 0) AS in_all,"
+            " coalesce(sum(CASE WHEN c.attempt = 0 THEN length(c.ids) END) / 4, 0) AS copied"
+            " FROM checkpoint c JOIN sample s ON s.id = c.sample_id WHERE s.partition_id = :id"
         ),
         {"id": partition_id},
-    ).scalar_one()
-    if checkpointed != counted["held_tokens"]:
-        counted["held_tokens"] = checkpointed
-    return counted
+    ).one()
+    counted["held_tokens"] = checkpointed.in_all - checkpointed.copied
+    return counted, sum(row.held or 0 for row in rows), checkpointed.in_all
 
 
 def kept_states() -> str:

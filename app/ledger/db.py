@@ -4,6 +4,8 @@ Writes begin with BEGIN IMMEDIATE, so two writers wait for each other instead of
 reads are short. Library errors become LedgerError here and go no higher.
 """
 
+import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from app.errors import LedgerError
 
 BUSY_TIMEOUT_MS = 5_000
+_PAGE_BYTES, _FOLD_AFTER_PAGES, _LEAST_FOLD_PAGES, _DISK_SHARE = 4_096, 1_000, 16, 16
 
 
 class Ledger:
@@ -23,6 +26,7 @@ class Ledger:
     def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
         self._busy_timeout_ms = busy_timeout_ms
+        self._fold_after_pages = fold_after_pages(path)
         self._engine = create_engine(
             URL.create("sqlite", database=str(path)),
             connect_args={"check_same_thread": False},
@@ -41,6 +45,7 @@ class Ledger:
             "foreign_keys = ON",
             "journal_size_limit = 16777216",
             "temp_store = MEMORY",
+            f"wal_autocheckpoint = {self._fold_after_pages}",
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
@@ -72,8 +77,33 @@ class Ledger:
         except SQLAlchemyError as error:
             raise LedgerError(f"ledger {self.path}: {error}") from error
 
+    def pragma(self, statement: str) -> tuple[int, ...]:
+        """Run what may not stand in a transaction; return the one row that it answers."""
+        try:
+            connection = self._engine.raw_connection()
+            try:
+                row: tuple[int, ...] = connection.cursor().execute(statement).fetchone()
+            finally:
+                connection.close()
+        except (DBAPIError, sqlite3.Error) as error:
+            raise LedgerError(f"ledger {self.path}: {error}", hint=_hint(str(error))) from error
+        return row
+
     def close(self) -> None:
         self._engine.dispose()
+
+
+def fold_after_pages(path: Path) -> int:
+    """Return after how many pages the log is folded in: SQLite's thousand, fewer on a small disk.
+
+    On a disk of a few megabytes the log alone would fill it before (led-03).
+    """
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return _FOLD_AFTER_PAGES
+    share_pages = disk.f_blocks * disk.f_frsize // _PAGE_BYTES // _DISK_SHARE
+    return max(_LEAST_FOLD_PAGES, min(_FOLD_AFTER_PAGES, share_pages))
 
 
 def _on_begin(connection: Connection) -> None:
@@ -83,7 +113,7 @@ def _on_begin(connection: Connection) -> None:
 
 def _hint(message: str) -> str:
     if "locked" in message or "busy" in message:
-        return "Another process holds it; it is tried again"
+        return "Another process holds it; work goes on by itself, give an order once more"
     if "full" in message:
         return "Free space on the disk of the home folder; work goes on by itself"
     if "readonly" in message or "unable to open" in message:

@@ -98,9 +98,13 @@ def record_figures(connection: Connection, tick: Tick, received: int) -> None:
 
 
 def read_orders(connection: Connection, tick: Tick) -> Orders:
-    desired = connection.execute(
-        text("SELECT desired FROM worker WHERE id = :id"), {"id": tick.worker_id}
-    ).scalar_one()
+    wanted = connection.execute(
+        text(
+            "SELECT w.desired, p.max_new_tokens FROM worker w"
+            " JOIN partition p ON p.id = w.partition_id WHERE w.id = :id"
+        ),
+        {"id": tick.worker_id},
+    ).one()
     shares = connection.execute(
         text(
             "SELECT v.url, s.n FROM share s JOIN server v ON v.id = s.server_id"
@@ -108,4 +112,8 @@ def read_orders(connection: Connection, tick: Tick) -> Orders:
         ),
         {"id": tick.worker_id},
     ).all()
-    return Orders(desired=desired, shares={row.url: row.n for row in shares})
+    return Orders(
+        desired=wanted.desired,
+        shares={row.url: row.n for row in shares},
+        max_new_tokens=wanted.max_new_tokens,
+    )

@@ -12,12 +12,16 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, text
 
 from app.clock import to_ms
+from app.core.deadlines import is_by_deadline
 from app.core.states import PARTITION_MOVES, PartitionState, RunState
 from app.core.types import PartitionId, RunId
 from app.errors import ConflictError, NotFoundError
 from app.ledger.activity import Deed, note
 from app.ledger.db import Ledger
-from app.ledger.runs import partition_view
+from app.ledger.row_views import partition_view
+
+_SYSTEM = "system"
+RESTARTED = "requests start again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,7 @@ def move_partitions(
     """Move the named partitions by the event, all or none."""
     with ledger.write() as connection:
         rows = [row_named(connection, order.run_id, name) for name in names]
-        unfit = [row for row in rows if _target(row, event) is None]
+        unfit = [row for row in rows if _target(row, event, order) is None]
         if unfit:
             are = ", ".join(f"{row['name']} is {row['state']}" for row in unfit)
             raise ConflictError(f"{event} is not possible now: {are}; nothing was changed")
@@ -56,7 +60,7 @@ def move_each(ledger: Ledger, order: Order, event: str) -> list[Change]:
     """Move every partition of the run that the event can move."""
     with ledger.write() as connection:
         rows = rows_of(connection, order.run_id)
-        fit = [row for row in rows if _target(row, event) is not None]
+        fit = [row for row in rows if _target(row, event, order) is not None]
         return [_move(connection, row, event, order, "") for row in fit]
 
 
@@ -64,10 +68,21 @@ def drained(ledger: Ledger, partition_id: PartitionId, now: datetime) -> bool:
     """Say that a draining partition's worker has left; return whether it was draining still."""
     with ledger.write() as connection:
         row = _by_id(connection, partition_id)
-        if _target(row, "drained") is None:
+        order = Order(run_id=RunId(row["run_id"]), who=_SYSTEM, now=now)
+        if _target(row, "drained", order) is None:
             return False
-        order = Order(run_id=RunId(row["run_id"]), who="system", now=now)
         _move(connection, row, "drained", order, "drained")
+    return True
+
+
+def restarted(ledger: Ledger, partition_id: PartitionId, now: datetime) -> bool:
+    """Let a partition go on whose requests were taken back; return whether it waited for that."""
+    with ledger.write() as connection:
+        row = _by_id(connection, partition_id)
+        order = Order(run_id=RunId(row["run_id"]), who=_SYSTEM, now=now)
+        if (row["state"], row["reason"]) != (PartitionState.PAUSED, RESTARTED):
+            return False
+        _move(connection, row, "resume", order, "")
     return True
 
 
@@ -126,7 +141,9 @@ def open_run(connection: Connection, order: Order) -> bool:
 
 
 def _move(connection: Connection, row: RowMapping, event: str, order: Order, reason: str) -> Change:
-    target = PARTITION_MOVES[PartitionState(row["state"]), event]
+    target = _target(row, event, order)
+    if target is None:
+        raise ConflictError(f"{event} is not possible now: {row['name']} is {row['state']}")
     connection.execute(
         text(
             "UPDATE partition SET state = :to, state_since_at_ms = :now, reason = :why"
@@ -134,13 +151,19 @@ def _move(connection: Connection, row: RowMapping, event: str, order: Order, rea
         ),
         {"to": target, "now": to_ms(order.now), "why": reason, "id": row["id"]},
     )
-    change = Change(target=row["name"], what="state", old=row["state"], new=target)
+    by_deadline = target == row["state"] and f"{row['state']} by its deadline"
+    change = Change(target=row["name"], what="state", old=by_deadline or row["state"], new=target)
     note_change(connection, change, order, row["id"], reason)
     return change
 
 
-def _target(row: RowMapping, event: str) -> PartitionState | None:
-    return PARTITION_MOVES.get((PartitionState(row["state"]), event))
+def _target(row: RowMapping, event: str, order: Order) -> PartitionState | None:
+    """Return where the event leads; a pause that a deadline made may become a person's own."""
+    state = PartitionState(row["state"])
+    is_again = (state, event) == (PartitionState.PAUSED, "pause")
+    if is_again and order.who != _SYSTEM and is_by_deadline(row["reason"]):
+        return state
+    return PARTITION_MOVES.get((state, event))
 
 
 def note_change(

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from app.core.reconcile import SampleFact
+from app.core.spread import measured
 from app.core.states import KEPT, SampleState
 from app.core.types import PartitionId, SampleId, ShardId, WorkerId
-from app.ledger import checkpoints
+from app.ledger import checkpoints, measures
 from app.ledger.counters import Deltas, kept_states, move
 from app.ledger.db import Ledger
 from app.seams import Seam, seam
@@ -20,7 +21,7 @@ from app.seams import Seam, seam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopted:
-    """A whole line that the ledger did not know of, as it describes itself."""
+    """A whole line that the ledger did not know of, as it describes itself; no times are known."""
 
     sample_id: SampleId
     shard_id: ShardId
@@ -30,6 +31,8 @@ class Adopted:
     state: SampleState
     finish_reason: str
     flags: str | None
+    prompt_tokens: int
+    ended_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,8 @@ def adopt(
     with ledger.write() as connection:
         for line in lines:
             _adopt_one(connection, partition_id, line)
+            values = measured(line.output_tokens, line.finish_reason, line.prompt_tokens)
+            measures.add(connection, partition_id, values, line.ended_at_ms)
         shard_id, size_bytes, inode = committed
         connection.execute(
             text("UPDATE shard SET committed_bytes = :n, inode = :inode WHERE id = :id"),
@@ -119,6 +124,7 @@ def _adopt_one(connection: Connection, partition_id: PartitionId, line: Adopted)
             "id": line.sample_id,
         },
     )
+    copied = checkpoints.line_tokens_of(connection, line.sample_id)
     checkpoints.drop(connection, [line.sample_id])
     deltas = Deltas()
     state = SampleState(before.state)
@@ -129,9 +135,9 @@ def _adopt_one(connection: Connection, partition_id: PartitionId, line: Adopted)
     previous = before.output_tokens if before.shard_id is not None else 0
     # A line from a file that was brought back may be older, and shorter, than what is held.
     surplus = max(0, before.held_tokens - line.output_tokens)
-    deltas.held_tokens -= before.held_tokens
+    deltas.held_tokens -= before.held_tokens - copied
     deltas.kept_tokens += line.output_tokens - previous
-    deltas.wasted_tokens += previous + surplus
+    deltas.wasted_tokens += previous - copied + surplus
     deltas.received_tokens += line.output_tokens - before.held_tokens + surplus
     move(connection, partition_id, deltas)
 
@@ -156,7 +162,7 @@ def move_lines(
 
 
 def lose_lines(ledger: Ledger, partition_id: PartitionId, sample_ids: Sequence[SampleId]) -> None:
-    """Put kept samples back whose line is gone; their tokens were received and are wasted."""
+    """Put kept samples back whose line is gone; what no checkpoint holds of it is wasted."""
     with ledger.write() as connection:
         for sample_id in sample_ids:
             row = connection.execute(
@@ -173,11 +179,14 @@ def lose_lines(ledger: Ledger, partition_id: PartitionId, sample_ids: Sequence[S
                 ),
                 {"id": sample_id},
             )
+            copied = checkpoints.line_tokens_of(connection, sample_id)
+            checkpoints.disown_line(connection, sample_id)
             deltas = Deltas()
             if row.state in KEPT:
                 deltas.moved(SampleState(row.state), SampleState.PENDING)
             deltas.kept_tokens -= row.output_tokens
-            deltas.wasted_tokens += row.output_tokens
+            deltas.held_tokens += copied
+            deltas.wasted_tokens += row.output_tokens - copied
             move(connection, partition_id, deltas)
         connection.execute(
             text("UPDATE partition SET sealed_at_ms = NULL WHERE id = :id"), {"id": partition_id}
@@ -223,7 +232,10 @@ def rebuild(ledger: Ledger, partition_id: PartitionId) -> None:
                 " kept_tokens = (SELECT coalesce(sum(output_tokens), 0) FROM sample"
                 "   WHERE partition_id = :id AND shard_id IS NOT NULL),"
                 " held_tokens = (SELECT coalesce(sum(held_tokens), 0) FROM sample"
-                "   WHERE partition_id = :id) WHERE id = :id"
+                "   WHERE partition_id = :id) - (SELECT coalesce(sum(length(c.ids)), 0) / 4"
+                "   FROM sample s JOIN checkpoint c ON c.sample_id = s.id"
+                "   WHERE s.partition_id = :id AND s.held_tokens > 0 AND c.attempt = 0)"
+                " WHERE id = :id"
             ),
             {"id": partition_id},
         )

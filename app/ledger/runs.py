@@ -8,19 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, text
+from sqlalchemy import Connection, text
 
-from app.clock import from_ms, to_ms
-from app.core.states import RUN_MOVES, PartitionState, RunState, SampleState
-from app.core.types import Counts, PartitionId, RunId, Tokens
+from app.clock import to_ms
+from app.core.states import RUN_MOVES, RunState, SampleState
+from app.core.types import PartitionId, RunId
 from app.core.views import PartitionView, RunView
 from app.errors import ConflictError, NotFoundError
 from app.ledger.activity import Deed, note
 from app.ledger.counters import TOKEN_COLUMNS
 from app.ledger.db import Ledger
+from app.ledger.row_views import partition_view, run_view
 
-_OF_PARTITION = ("sample", "shard", "worker")
+_OF_PARTITION = ("measure", "sample", "shard", "worker")
 _OF_RUN = ("partition", "snapshot", "activity")
+_ENTRIES = "(SELECT id FROM activity WHERE run_id = :id)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class NewRun:
     token_budget: int | None
     fingerprint_json: str
     gen_id: str
+    deadline_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class NewPartition:
     own_concurrency: int | None
     token_budget: int | None
     goal_samples: int | None
+    deadline_at: datetime | None = None
 
 
 def create_run(
@@ -53,9 +57,9 @@ def create_run(
         run_id = connection.execute(
             text(
                 "INSERT INTO run (name, state, state_since_at_ms, reason, spec_json, output_dir,"
-                " token_budget, fingerprint_json, gen_id, created_at_ms) VALUES (:name, 'running',"
-                " :now, '', :spec_json, :output_dir, :token_budget, :fingerprint_json, :gen_id,"
-                " :now) RETURNING id"
+                " token_budget, fingerprint_json, gen_id, created_at_ms, deadline_at_ms)"
+                " VALUES (:name, 'running', :now, '', :spec_json, :output_dir, :token_budget,"
+                " :fingerprint_json, :gen_id, :now, :deadline) RETURNING id"
             ),
             {
                 "name": run.name,
@@ -65,6 +69,7 @@ def create_run(
                 "fingerprint_json": run.fingerprint_json,
                 "gen_id": run.gen_id,
                 "now": now_ms,
+                "deadline": _ms(run.deadline_at),
             },
         ).scalar_one()
         for partition in partitions:
@@ -85,9 +90,10 @@ def insert_partition(
         text(
             "INSERT INTO partition (run_id, name, class_name, state, state_since_at_ms, reason,"
             " prompts_path, intake, own_concurrency, token_budget, goal_samples, max_new_tokens,"
-            f" budget_reached, {', '.join(zeros)}) VALUES (:run_id, :name, :class_name, 'active',"
-            " :now, '', :prompts_path, 'scanning', :own_concurrency, :token_budget, :goal_samples,"
-            f" :max_new_tokens, false, {', '.join('0' for _ in zeros)})"
+            f" deadline_at_ms, budget_reached, {', '.join(zeros)}) VALUES (:run_id, :name,"
+            " :class_name, 'active', :now, '', :prompts_path, 'scanning', :own_concurrency,"
+            " :token_budget, :goal_samples, :max_new_tokens, :deadline, false,"
+            f" {', '.join('0' for _ in zeros)})"
         ),
         {
             "run_id": run_id,
@@ -99,6 +105,7 @@ def insert_partition(
             "own_concurrency": partition.own_concurrency,
             "token_budget": partition.token_budget,
             "goal_samples": partition.goal_samples,
+            "deadline": _ms(partition.deadline_at),
         },
     )
 
@@ -117,6 +124,7 @@ def delete_run(ledger: Ledger, run_id: RunId) -> None:
         statements = [
             *(f"DELETE FROM {each} WHERE worker_id IN {workers}" for each in ("attempt", "share")),
             *(f"DELETE FROM {each} WHERE partition_id IN {inside}" for each in _OF_PARTITION),
+            f"DELETE FROM delivery WHERE activity_id IN {_ENTRIES}",
             *(f"DELETE FROM {each} WHERE run_id = :id" for each in _OF_RUN),
             "DELETE FROM run WHERE id = :id",
         ]
@@ -130,14 +138,14 @@ def get_run(ledger: Ledger, run_id: RunId) -> RunView:
         found = row.mappings().first()
     if found is None:
         raise NotFoundError(f"there is no run {run_id} in {ledger.path}")
-    return _run_view(found)
+    return run_view(found)
 
 
 def list_runs(ledger: Ledger) -> list[RunView]:
     """Return all runs, newest first."""
     with ledger.read() as connection:
         rows = connection.execute(text("SELECT * FROM run ORDER BY id DESC")).mappings()
-        return [_run_view(row) for row in rows]
+        return [run_view(row) for row in rows]
 
 
 def move_run(ledger: Ledger, run_id: RunId, event: str, deed: Deed, now: datetime) -> RunState:
@@ -204,47 +212,5 @@ def get_partition(ledger: Ledger, partition_id: PartitionId) -> PartitionView:
     return partition_view(found)
 
 
-def _run_view(row: RowMapping) -> RunView:
-    return RunView(
-        id=RunId(row["id"]),
-        name=row["name"],
-        state=RunState(row["state"]),
-        state_since=from_ms(row["state_since_at_ms"]),
-        reason=row["reason"],
-        spec_json=row["spec_json"],
-        output_dir=row["output_dir"],
-        token_budget=row["token_budget"],
-        fingerprint_json=row["fingerprint_json"],
-        gen_id=row["gen_id"],
-        created_at=from_ms(row["created_at_ms"]),
-    )
-
-
-def partition_view(row: RowMapping) -> PartitionView:
-    return PartitionView(
-        id=PartitionId(row["id"]),
-        run_id=RunId(row["run_id"]),
-        name=row["name"],
-        class_name=row["class_name"],
-        state=PartitionState(row["state"]),
-        state_since=from_ms(row["state_since_at_ms"]),
-        reason=row["reason"],
-        prompts_path=row["prompts_path"],
-        intake=row["intake"],
-        own_concurrency=row["own_concurrency"],
-        token_budget=row["token_budget"],
-        goal_samples=row["goal_samples"],
-        max_new_tokens=row["max_new_tokens"],
-        counts=Counts(**{state.value: row[f"n_{state}"] for state in SampleState}),
-        tokens=Tokens(
-            received=row["received_tokens"],
-            kept=row["kept_tokens"],
-            wasted=row["wasted_tokens"],
-            held=row["held_tokens"],
-        ),
-        reserved_tokens=row["reserved_tokens"],
-        n_tokenized=row["n_tokenized"],
-        token_file_tokens=row["token_file_tokens"],
-        budget_reached=bool(row["budget_reached"]),
-        sealed_at=None if row["sealed_at_ms"] is None else from_ms(row["sealed_at_ms"]),
-    )
+def _ms(at: datetime | None) -> int | None:
+    return None if at is None else to_ms(at)

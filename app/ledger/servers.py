@@ -1,5 +1,6 @@
 """Server rows: what each inference server said of itself, and when it was last good."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy import text
@@ -23,6 +24,15 @@ def remember_server(ledger: Ledger, url: str, facts_json: str, now: datetime) ->
             {"url": url, "facts": facts_json, "now": to_ms(now)},
         ).scalar_one()
     return ServerId(server_id)
+
+
+def mark_good(ledger: Ledger, good_at: Mapping[str, datetime]) -> None:
+    """Store when servers were last good; one that is not known yet stays unknown."""
+    with ledger.write() as connection:
+        connection.execute(
+            text("UPDATE server SET last_good_at_ms = :at WHERE url = :url"),
+            [{"url": url, "at": to_ms(at)} for url, at in good_at.items()],
+        )
 
 
 def servers(ledger: Ledger) -> list[ServerView]:

@@ -1,17 +1,23 @@
 """What a submission changes in a run that exists: new partitions, other limits, ids made anew.
 
-Owns statements that are used before the run goes on, while no worker of it lives. What people set
-live is `limits.py`.
+Owns statements that are used before the run goes on, while no worker of it lives; only partitions
+are also added while it is at work. What people set live is `limits.py`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import text
 
 from app.clock import to_ms
+from app.core.states import RunState
 from app.core.types import PartitionId, RunId
+from app.core.views import RunView
+from app.errors import ConflictError
+from app.ledger.activity import Deed, note
 from app.ledger.db import Ledger
+from app.ledger.orders import Change, Order, note_change
 from app.ledger.runs import NewPartition, insert_partition
 
 
@@ -22,6 +28,55 @@ def add_partitions(
     with ledger.write() as connection:
         for partition in partitions:
             insert_partition(connection, run_id, partition, to_ms(now))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """What a run becomes by new partitions: their rows, and its words and identity from then on."""
+
+    partitions: Sequence[NewPartition]
+    spec_json: str
+    fingerprint_json: str
+
+
+def grow(ledger: Ledger, run: RunView, growth: Growth, order: Order) -> None:
+    """Add partitions to a run as it was read, in one transaction; a finished run goes on.
+
+    ConflictError, and nothing changed, if its words or its state are no longer what they were.
+    """
+    state = RunState.RUNNING if run.state is RunState.FINISHED else run.state
+    with ledger.write() as connection:
+        moved = connection.execute(
+            text(
+                "UPDATE run SET spec_json = :spec, fingerprint_json = :fingerprint, state = :to,"
+                " state_since_at_ms = CASE WHEN state = :to THEN state_since_at_ms ELSE :now END"
+                " WHERE id = :id AND state = :was AND spec_json = :old_spec"
+                " AND fingerprint_json = :old_fingerprint"
+            ),
+            {
+                "spec": growth.spec_json,
+                "fingerprint": growth.fingerprint_json,
+                "to": state,
+                "now": to_ms(order.now),
+                "id": run.id,
+                "was": run.state,
+                "old_spec": run.spec_json,
+                "old_fingerprint": run.fingerprint_json,
+            },
+        ).rowcount
+        if moved != 1:
+            raise ConflictError(
+                f'run "{run.name}" changed at this very moment; nothing was added',
+                hint="Add them again",
+            )
+        for partition in growth.partitions:
+            insert_partition(connection, run.id, partition, to_ms(order.now))
+        names = ", ".join(each.name for each in growth.partitions)
+        deed = Deed(who=order.who, event="partitions added", detail=names, run_id=run.id)
+        note(connection, deed, order.now)
+        if state is not run.state:
+            change = Change(target="run", what="state", old=run.state, new=state)
+            note_change(connection, change, order, None)
 
 
 def set_class(

@@ -2,8 +2,10 @@
 
 Invariant: all or nothing, and only for samples that are still this worker's (id, worker, attempt,
 running). One row that does not match raises DisownedError and nothing of the tick is recorded.
-The same transaction renews the lease and brings back the orders: a heartbeat that proves the
-ledger path.
+What is held of a valid line (extend) is counted as kept, so it moves no counter here; where such
+an attempt fails for good, the sample is truncated again, as its line says.
+The same transaction counts the measures of the answers that were kept, renews the lease and
+brings back the orders: a heartbeat that proves the ledger path.
 """
 
 from collections.abc import Sequence
@@ -12,10 +14,11 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from app.clock import to_ms
+from app.core.spread import Measure, measured
 from app.core.states import SampleState
 from app.core.types import Fail, Gain, Keep, Orders, PutBack, SampleId, Settled, Tick
 from app.errors import DisownedError
-from app.ledger import checkpoints
+from app.ledger import checkpoints, measures
 from app.ledger.counters import Deltas, move
 from app.ledger.db import Ledger
 from app.ledger.heartbeat import (
@@ -43,7 +46,7 @@ _PUT_BACK = text(
     + _MINE
 )
 _FAIL = text(
-    "UPDATE sample SET state = 'failed', worker_id = NULL, alone = false, held_tokens = 0,"
+    "UPDATE sample SET state = :state, worker_id = NULL, alone = false, held_tokens = 0,"
     " charged = charged + 1, reason = :reason" + _MINE
 )
 
@@ -60,6 +63,7 @@ def settle(ledger: Ledger, tick: Tick, now: datetime) -> Orders:
         _record_failed(connection, tick, deltas)
         record_history(connection, tick, now_ms)
         move(connection, tick.partition_id, deltas)
+        measures.add(connection, tick.partition_id, _measured(tick), now_ms)
         record_figures(connection, tick, deltas.received_tokens)
         orders = read_orders(connection, tick)
         seam(Seam.SETTLE_BEFORE_COMMIT)
@@ -135,14 +139,30 @@ def _record_kept(connection: Connection, tick: Tick, deltas: Deltas) -> None:
         )
         deltas.moved(SampleState.RUNNING, outcome.state)
         deltas.received_tokens += unsaved_tokens(entry)
-        deltas.held_tokens -= entry.held_tokens
+        deltas.held_tokens -= entry.held_tokens - entry.line_tokens
         deltas.kept_tokens += line.output_tokens - entry.previous_tokens
-        deltas.wasted_tokens += entry.previous_tokens
+        # Of an older line that part is wasted which the new one does not build on.
+        deltas.wasted_tokens += entry.previous_tokens - entry.line_tokens
         # Tokens that were received but are not in the answer (dropped before a continuation).
         dropped = entry.held_tokens + unsaved_tokens(entry) - line.output_tokens
         deltas.wasted_tokens += dropped
     _guarded(connection, _KEEP, rows)
     checkpoints.drop(connection, _ids(tick, Keep))
+
+
+def _measured(tick: Tick) -> list[tuple[Measure, int]]:
+    return [
+        value
+        for entry in tick.settled
+        if isinstance(entry.outcome, Keep) and entry.line is not None
+        for value in measured(
+            entry.line.output_tokens,
+            entry.outcome.finish_reason,
+            entry.prompt_tokens,
+            first_token_ms=entry.first_token_ms,
+            latency_ms=entry.latency_ms,
+        )
+    ]
 
 
 def _ids(tick: Tick, kind: type[Keep | Fail]) -> list[SampleId]:
@@ -157,7 +177,7 @@ def _record_put_back(connection: Connection, tick: Tick, deltas: Deltas, now_ms:
         if not isinstance(outcome, PutBack):
             continue
         unsaved = unsaved_tokens(entry)
-        held = 0 if outcome.start_over else entry.held_tokens + unsaved
+        held = entry.line_tokens if outcome.start_over else entry.held_tokens + unsaved
         rows.append(
             {
                 "held_tokens": held,
@@ -173,28 +193,36 @@ def _record_put_back(connection: Connection, tick: Tick, deltas: Deltas, now_ms:
         deltas.received_tokens += unsaved
         if outcome.start_over:
             started_over.append(entry.sample_id)
-            deltas.wasted_tokens += entry.held_tokens + unsaved
-            deltas.held_tokens -= entry.held_tokens
+            made = entry.held_tokens - entry.line_tokens
+            deltas.wasted_tokens += made + unsaved
+            deltas.held_tokens -= made
         else:
             deltas.held_tokens += unsaved
     _guarded(connection, _PUT_BACK, rows)
-    checkpoints.drop(connection, started_over)
+    checkpoints.drop_made(connection, started_over)
 
 
 def _record_failed(connection: Connection, tick: Tick, deltas: Deltas) -> None:
     failed = [entry for entry in tick.settled if isinstance(entry.outcome, Fail)]
     for entry in failed:
-        unsaved = unsaved_tokens(entry)
-        deltas.moved(SampleState.RUNNING, SampleState.FAILED)
+        unsaved, made = unsaved_tokens(entry), entry.held_tokens - entry.line_tokens
+        deltas.moved(SampleState.RUNNING, _failed_state(entry))
         deltas.received_tokens += unsaved
-        deltas.wasted_tokens += entry.held_tokens + unsaved
-        deltas.held_tokens -= entry.held_tokens
-    _guarded(
-        connection,
-        _FAIL,
-        [
-            {"reason": reason_of(entry), **_key(entry.sample_id, entry.attempt, tick)}
-            for entry in failed
-        ],
-    )
+        deltas.wasted_tokens += made + unsaved
+        deltas.held_tokens -= made
+    _guarded(connection, _FAIL, [_failed_row(entry, tick) for entry in failed])
     checkpoints.drop(connection, _ids(tick, Fail))
+
+
+def _failed_state(entry: Settled) -> SampleState:
+    """Return what becomes of a sample that is given up: its answer, if it was being extended."""
+    return SampleState.TRUNCATED if entry.line_tokens else SampleState.FAILED
+
+
+def _failed_row(entry: Settled, tick: Tick) -> dict[str, object]:
+    reason = reason_of(entry)
+    return {
+        "state": _failed_state(entry),
+        "reason": f"not extended: {reason}" if entry.line_tokens else reason,
+        **_key(entry.sample_id, entry.attempt, tick),
+    }

@@ -43,6 +43,7 @@ class RunRow(Base, table=True):
     fingerprint_json: str = "{}"
     gen_id: str = ""
     created_at_ms: int
+    deadline_at_ms: int | None = None
 
 
 class PartitionRow(Base, table=True):
@@ -87,6 +88,7 @@ class PartitionRow(Base, table=True):
     token_file_tokens: int = 0
     budget_reached: bool = False
     sealed_at_ms: int | None = None
+    deadline_at_ms: int | None = None
 
 
 class SampleRow(Base, table=True):
@@ -131,6 +133,7 @@ class SampleRow(Base, table=True):
             sqlite_where=text("server_deaths >= 2 AND state IN ('pending', 'running')"),
             postgresql_where=text("server_deaths >= 2 AND state IN ('pending', 'running')"),
         ),
+        Index("ix_sample_key", "partition_id", "key"),  # the search for a sample by its id
     )
 
     id: int | None = Field(default=None, primary_key=True)
@@ -280,3 +283,40 @@ class ActivityRow(Base, table=True):
     who: str
     event: str
     detail: str = ""
+
+
+class DeliveryRow(Base, table=True):
+    """An activity entry on its way to somebody outside: one row per entry and target."""
+
+    __tablename__ = "delivery"
+    __table_args__ = (
+        UniqueConstraint("activity_id", "target"),
+        Index(
+            "ix_delivery_waiting",
+            "next_try_at_ms",
+            sqlite_where=text("state = 'waiting'"),
+            postgresql_where=text("state = 'waiting'"),
+        ),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    activity_id: int = Field(foreign_key="activity.id")
+    target: str  # webhook, command
+    state: str = "waiting"  # waiting, sent, given up
+    n_tries: int = 0
+    next_try_at_ms: int = 0
+    said: str = ""
+
+
+class MeasureRow(Base, table=True):
+    """How many answers of an hour fell into a bucket of a measure, and the sum of their values."""
+
+    __tablename__ = "measure"
+    __table_args__ = ({"sqlite_with_rowid": False},)  # it is read by its key and nothing else
+
+    partition_id: int = Field(foreign_key="partition.id", primary_key=True)
+    kind: str = Field(primary_key=True)  # of core/spread.py
+    hour_at_ms: int = Field(primary_key=True)
+    bucket: int = Field(primary_key=True)
+    n: int
+    total: int

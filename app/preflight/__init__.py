@@ -48,6 +48,7 @@ async def preflight(
         facts=facts,
         prompts=found.prompts,
         partitions=found.partitions,
+        sampled=findings.sampled,
     )
 
 

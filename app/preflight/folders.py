@@ -24,10 +24,10 @@ _PARTITION_FILES = ("responses.jsonl", REJECTED_NAME, FAILED_NAME)
 def check_folders(spec: RunSpec, settings: Settings, findings: Findings) -> None:
     """Probe the home folder with its ledger, and the output folder."""
     home, output = settings.home.absolute(), Path(spec.output_dir).absolute()
-    for folder in dict.fromkeys((_nearest(home), _nearest(output))):
+    for folder in dict.fromkeys((nearest(home), nearest(output))):
         findings.errors += probe_folder(folder)
         _check_space(folder, settings, findings)
-    kind = is_network_filesystem(_nearest(home))
+    kind = is_network_filesystem(nearest(home))
     if kind is not None:
         findings.errors.append(
             f"{home} lies on a network file system ({kind}), where a ledger can be damaged;"
@@ -72,7 +72,7 @@ def _check_space(folder: Path, settings: Settings, findings: Findings) -> None:
         findings.warnings.append(f"{folder} has only {free:,} bytes free")
 
 
-def _nearest(path: Path) -> Path:
+def nearest(path: Path) -> Path:
     """Return the path itself, or the nearest folder above it that is there."""
     return next((each for each in (path, *path.parents) if _exists(each)), path)
 

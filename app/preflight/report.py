@@ -8,6 +8,15 @@ from app.core.spec import PartitionSpec
 from app.core.types import ServerFacts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """How long the first prompts of a partition are: characters of texts, tokens of the server."""
+
+    n_prompts: int
+    characters: int
+    tokens: int
+
+
 @dataclass(slots=True)
 class Findings:
     """Filled by the checks, in their order."""
@@ -15,11 +24,15 @@ class Findings:
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    sampled: dict[str, Sampled] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """`errors` stop a start. `facts` are by server address; partitions have their limits."""
+    """`errors` stop a start. `facts` are by server address; partitions have their limits.
+
+    `sampled` holds the partitions whose first prompts a server has tokenized.
+    """
 
     errors: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -27,3 +40,4 @@ class Report:
     facts: Mapping[str, ServerFacts]
     prompts: Mapping[str, Path]
     partitions: Mapping[str, PartitionSpec]
+    sampled: Mapping[str, Sampled] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from app.core.types import ServerFacts
 from app.errors import ServerAwayError
 from app.files.prompts import Prompt
 from app.preflight.prompt_files import FoundPrompts
-from app.preflight.report import Findings
+from app.preflight.report import Findings, Sampled
 from app.prompt_tokens import (
     PIECE_CHARACTERS,
     PromptTokens,
@@ -71,6 +71,7 @@ async def check_samples(
         for name, prompts in samples.items():
             tried = await _tokenized(prompts, prompt_tokens)
             _judge(name, tried, spec, findings)
+            _measure(name, tried, findings)
             wanted = found.partitions[name].max_new_tokens or 1
             findings.warnings += _too_long(name, tried, wanted, limits)
             if name == next(iter(samples)):
@@ -136,6 +137,20 @@ def _judge(name: str, tried: Sequence[_Tried], spec: RunSpec, findings: Findings
         findings.errors.append(f"{said}; more than max_template_error_share = {share}")
     else:
         findings.warnings.append(said)
+
+
+def _measure(name: str, tried: Sequence[_Tried], findings: Findings) -> None:
+    """Note how many tokens the texts of the samples come to; raw ids need no such measure."""
+    lengths = [
+        (content_characters(each.prompt), len(each.found))
+        for each in tried
+        if each.prompt.input_ids is None and not isinstance(each.found, Unusable)
+    ]
+    if lengths:
+        characters, tokens = (sum(each) for each in zip(*lengths, strict=True))
+        findings.sampled[name] = Sampled(
+            n_prompts=len(lengths), characters=characters, tokens=tokens
+        )
 
 
 def _too_long(

@@ -151,6 +151,7 @@ def facts_from(
         reserved_tokens=_reserved(info),
         incremental=bool(info.get("incremental_streaming_output") or info.get("stream_output")),
         has_tokenizer=not info.get("skip_tokenizer_init"),
+        simulated_time_factor=_factor(info),
         answer_settings={key: info[key] for key in _ANSWER_SETTINGS if info.get(key) is not None},
         arguments=arguments,
     )
@@ -164,6 +165,12 @@ def _text(source: Mapping[str, object], key: str) -> str | None:
 def _number(source: Mapping[str, object], key: str) -> int | None:
     value = source.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _factor(info: Mapping[str, object]) -> float | None:
+    """Return how fast the time of our own simulator runs; a real server says nothing of it."""
+    value = info.get("simulated_time_factor")
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _context_tokens(info: Mapping[str, object], models: Mapping[str, object] | None) -> int | None:

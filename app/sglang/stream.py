@@ -39,6 +39,7 @@ class Answer:
     prompt_tokens: int | None = None
     weight_version: str | None = None
     saw_done: bool = False
+    came_whole: bool = False
     _text: str = ""
     _text_parts: list[str] = field(default_factory=list)
     _buffer: bytes = b""
@@ -85,6 +86,7 @@ class Answer:
 
     def whole(self, body: bytes) -> None:
         """Take a plain JSON answer: one terminal event."""
+        self.came_whole = True
         try:
             content = parse_json(body)
         except ValueError:

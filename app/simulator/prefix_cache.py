@@ -19,6 +19,10 @@ class PrefixCache:
         while self._held_tokens > max(0, room_tokens) and self._lengths:
             self._held_tokens -= self._lengths.popitem(last=False)[1]
 
+    def held_tokens(self, room_tokens: int) -> int:
+        """Return how many tokens of the room are held, and could be given up at once."""
+        return max(0, min(self._held_tokens, room_tokens))
+
     def hit(self, seed: bytes, prompt_tokens: int) -> int:
         """Return how many tokens of the prompt need no prefill; never all of them."""
         held = self._lengths.get(seed, 0)

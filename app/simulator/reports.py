@@ -76,6 +76,7 @@ def server_info(machine: Machine) -> dict[str, Any]:
         ],
         "version": settings.version,
         "frontend": "python",
+        "simulated_time_factor": settings.time_factor,  # nobody is to take it for a real one
     }
 
 
@@ -116,7 +117,7 @@ def loads(machine: Machine) -> dict[str, Any]:
     batch, settings, now = machine.engine.batch, machine.settings, machine.clock.now()
     running, waiting = list(batch.running.values()), list(batch.queue)
     waiting_tokens = sum(job.prompt_tokens + job.done for job in waiting)
-    used = batch.used_tokens
+    used, speed = batch.used_tokens, machine.engine.throughput_tokens_per_s
     rank = {
         "timestamp": now.timestamp(),
         "dp_rank": 0,
@@ -130,7 +131,8 @@ def loads(machine: Machine) -> dict[str, Any]:
         "max_total_num_tokens": settings.kv_tokens,
         "max_running_requests": settings.max_running,
         "token_usage": round(used / settings.kv_tokens, 4),
-        "gen_throughput": round(machine.engine.throughput_tokens_per_s, 2),
+        # as there: it comes from the metrics, and stays 0 without them
+        "gen_throughput": round(speed, 2) if settings.enable_metrics else 0.0,
         "cache_hit_rate": 0.0,
         "utilization": 0.0,
         "total_prefill_uncached_tokens": machine.figures.prefill_tokens,

@@ -13,7 +13,7 @@ from app.simulator.connection import SCOPE_KEY, Connection
 from app.simulator.control import control
 from app.simulator.generate import generate
 from app.simulator.machine import Machine
-from app.simulator.metrics import metrics_text
+from app.simulator.metrics import LOADS_SINCE, metrics_text, version_numbers
 from app.simulator.playback import deep_merge
 from app.simulator.refusals import BodyRefusedError, invalid_body, wrong_type
 from app.simulator.replies import Send, send_body, send_json
@@ -131,6 +131,8 @@ class SimulatorApp:
             if settings.health_delay_s:
                 await self.machine.clock.sleep(settings.health_delay_s)
             await send_body(send, 503 if settings.loading else 200, b"")
+        elif path == "/v1/loads" and version_numbers(settings.version) < LOADS_SINCE:
+            await send_json(send, 404, {"detail": "Not Found"})
         elif path in REPORTS:
             if settings.info_delay_s:
                 await self.machine.clock.sleep(settings.info_delay_s)

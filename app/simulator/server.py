@@ -29,6 +29,7 @@ from app.simulator.settings import SimulatorSettings, live_changes
 
 START_TIMEOUT_S = 20.0
 BACKLOG = 2048
+_LAST_TURNS = 5
 
 T = TypeVar("T")
 
@@ -92,6 +93,10 @@ class RunningServer:
         # Requests of cut connections notice by themselves; what does not is ended with the loop.
         if self._state.tasks:
             await asyncio.wait(tuple(self._state.tasks), timeout=0.5)
+        for _ in range(_LAST_TURNS):  # who was accepted while the listener closed is cut as well
+            for connection in tuple(self._state.connections):
+                connection.transport.abort()
+            await self.machine.clock.sleep(0)
 
 
 async def serve(

@@ -7,11 +7,11 @@ the new settings are stored last, so until then the old ones are compared again.
 from dataclasses import replace
 from pathlib import Path
 
+from app.core.conditions import SERVER_CHANGED
 from app.core.spec import RunSpec, from_json, to_json
 from app.core.states import RunState
 from app.core.views import PartitionView, RunView
 from app.errors import ConflictError
-from app.files.ownership import claim_output
 from app.ledger import runs
 from app.ledger.activity import Deed, add
 from app.ledger.orders import Order
@@ -24,7 +24,7 @@ from app.ledger.settings_of_runs import (
 from app.submission.identity import Changes, Identity, changes_since, merged
 from app.submission.limits import apply_limits
 from app.submission.manifest import add_generation, entry_of
-from app.submission.partitions import new_partition
+from app.submission.new_partitions import claim, new_rows, refuse_new, take_in
 from app.submission.refusing import refuse_changes, refuse_run
 from app.submission.request import Request
 from app.submission.scanning import SCANNING, complete_scans
@@ -41,7 +41,8 @@ def go_on(request: Request, run: RunView, identity: Identity) -> RunView:
     ledger = request.ledger
     refuse_run(run, identity.spec)
     old = runs.partitions_of(ledger, run.id)
-    _claim(request, run, {one.name for one in old})
+    refuse_new(ledger, run, identity.spec, old)
+    claim(request, run, {one.name for one in old})
     rescanned = _redo_scans(request, run, old)
     changes = changes_since(run.fingerprint_json, identity, rescanned)
     old = runs.partitions_of(ledger, run.id)
@@ -49,16 +50,6 @@ def go_on(request: Request, run: RunView, identity: Identity) -> RunView:
     _follow(request, run, identity, changes, old)
     _add_new(request, run, identity, old)
     return _resumed(request, run)
-
-
-def _claim(request: Request, run: RunView, partitions: set[str]) -> None:
-    claim_output(
-        Path(run.output_dir),
-        home=request.home,
-        run_id=run.id,
-        run_name=run.name,
-        partitions=partitions,
-    )
 
 
 def _redo_scans(request: Request, run: RunView, partitions: list[PartitionView]) -> frozenset[str]:
@@ -96,7 +87,7 @@ def _follow(
     ledger, now = request.ledger, request.clock.now()
     gen_id, old_spec = run.gen_id, from_json(run.spec_json)
     order = Order(run_id=run.id, who=request.who, now=now)
-    for each in apply_limits(ledger, order, old_spec, identity.spec, partitions):
+    for each in apply_limits(request, order, run, identity.spec, partitions):
         request.say(f"{each.target}: {each.what} {each.old} -> {each.new}")
     for partition in partitions:
         path = request.report.prompts.get(partition.name)
@@ -134,13 +125,10 @@ def _add_new(
 ) -> None:
     """Add partitions that the run does not have yet, and tell of those that were left out."""
     known = {one.name for one in partitions}
-    new = {name: one for name, one in identity.spec.partitions.items() if name not in known}
-    if new:
-        _claim(request, run, {*known, *new})
-        rows = [new_partition(name, one, request.report.prompts[name]) for name, one in new.items()]
+    rows = new_rows(request, run, identity.spec, known)
+    if rows:
         add_partitions(request.ledger, run.id, rows, request.clock.now())
-        request.say(f"new in this run: {', '.join(new)}")
-        complete_scans(request.ledger, run, identity.spec, request.clock, request.say)
+        take_in(request, run, identity.spec, rows)
     absent = [name for name in known if name not in identity.spec.partitions]
     if absent:
         request.say(f"also in this run, and going on as they were: {', '.join(sorted(absent))}")
@@ -151,7 +139,13 @@ def _resumed(request: Request, run: RunView) -> RunView:
     ledger = request.ledger
     now_is = runs.get_run(ledger, run.id)
     has_work = not all(one.is_over for one in runs.partitions_of(ledger, run.id))
-    if now_is.state is RunState.STOPPED or (now_is.state is RunState.FINISHED and has_work):
+    if request.leaves_stopped(now_is):
+        request.say(f'run "{run.name}" is stopped: {now_is.reason}; start it again to go on')
+    elif now_is.state is RunState.STOPPED or (now_is.state is RunState.FINISHED and has_work):
+        deed = Deed(who=request.who, event="run resumed", run_id=run.id)
+        runs.move_run(ledger, run.id, "resume", deed, request.clock.now())
+    elif now_is.state is RunState.PAUSED and now_is.reason.startswith(SERVER_CHANGED):
+        # held for its server, which is the right one again, or was accepted as it is now
         deed = Deed(who=request.who, event="run resumed", run_id=run.id)
         runs.move_run(ledger, run.id, "resume", deed, request.clock.now())
     elif now_is.state is RunState.PAUSED and now_is.reason != PAUSED_FOR_CHANGES:

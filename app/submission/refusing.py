@@ -6,6 +6,7 @@ here writes or locks, so `check` asks the same as a start; a living service may 
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from app.ledger.settings_of_runs import n_records
 from app.preflight import Report
 from app.preflight.folders import LEDGER_NAME
 from app.submission.identity import REPLICAS, Changes, changes_since, identity_now
-from app.submission.partitions import same_folder
+from app.submission.partitions import moments_anew, moments_of, same_folder
 from app.submission.scanning import SCANNING
 
 _KEEPS = "a run keeps the prompts it began with"
@@ -33,12 +34,12 @@ def refusals(home: Path, spec: RunSpec, report: Report, now: datetime) -> list[s
     path = home / LEDGER_NAME
     try:
         if not is_newest(path):
-            _refuse_new(None, home, spec, report)
+            _refuse_new(None, home, spec, report, now)
             return []
         with closing(Ledger(path)) as ledger:
             known = [run for run in runs.list_runs(ledger) if run.name == spec.name]
             if not known:
-                _refuse_new(ledger, home, spec, report)
+                _refuse_new(ledger, home, spec, report, now)
             for run in known:
                 _refuse_again(ledger, home, spec, report, (run, now))
     except LongwatchError as error:
@@ -48,8 +49,11 @@ def refusals(home: Path, spec: RunSpec, report: Report, now: datetime) -> list[s
     return []
 
 
-def _refuse_new(ledger: Ledger | None, home: Path, spec: RunSpec, report: Report) -> None:
+def _refuse_new(
+    ledger: Ledger | None, home: Path, spec: RunSpec, report: Report, now: datetime
+) -> None:
     output_dir = Path(spec.output_dir).absolute()
+    moments_of(replace(spec, partitions=report.partitions), now)
     check_claim(output_dir, home=home, run_id=None, partitions=report.partitions)
     refuse_taken(ledger, output_dir, list(report.partitions))
 
@@ -60,8 +64,12 @@ def _refuse_again(
     run, now = which
     refuse_run(run, spec)
     partitions = runs.partitions_of(ledger, run.id)
+    resolved = replace(spec, partitions=report.partitions)
+    moments_anew(run, partitions, resolved, now, leaves_stopped=False)
     names = {*(each.name for each in partitions), *report.partitions}
-    check_claim(Path(run.output_dir), home=home, run_id=run.id, partitions=names)
+    output_dir = Path(run.output_dir)
+    refuse_taken(ledger, output_dir, sorted(names - {each.name for each in partitions}))
+    check_claim(output_dir, home=home, run_id=run.id, partitions=names)
     if not report.facts:
         return  # without a server there is no telling; that it is away is an error of its own
     unread = frozenset(one.name for one in partitions if one.intake == SCANNING)
@@ -91,13 +99,7 @@ def refuse_changes(
     accept_changes: bool,
 ) -> None:
     """Refuse what changed and was not accepted, and what never can be."""
-    ids = {each.name: each.id for each in partitions}
-    prompts = [
-        f"the prompts of {name} changed since the run took them in"
-        f" ({_then_and_now(n_records(ledger, ids[name]), sizes)})"
-        for name, sizes in changes.prompts.items()
-        if name in ids
-    ]
+    prompts = changed_prompts(ledger, changes, partitions)
     listed = "; ".join([*changes.sentences, *prompts])
     if prompts and (accept_changes or not changes.sentences):
         raise ConflictError(
@@ -114,6 +116,19 @@ def refuse_changes(
         raise ConflictError(
             f'run "{run.name}" cannot change {REPLICAS}: {listed}', hint="Give another name"
         )
+
+
+def changed_prompts(
+    ledger: Ledger, changes: Changes, partitions: Sequence[PartitionView]
+) -> list[str]:
+    """Return a sentence for each partition of the run whose prompt file is not as it was."""
+    ids = {each.name: each.id for each in partitions}
+    return [
+        f"the prompts of {name} changed since the run took them in"
+        f" ({_then_and_now(n_records(ledger, ids[name]), sizes)})"
+        for name, sizes in changes.prompts.items()
+        if name in ids
+    ]
 
 
 def _then_and_now(records: int, sizes: tuple[int | None, int | None]) -> str:

@@ -4,9 +4,9 @@ Owns the order of steps for a new run: row, claim of the folder, manifest, scan.
 one that exists is `going_on`. Whoever calls it lets one submission in at a time.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -29,9 +29,9 @@ from app.preflight import Report
 from app.submission.going_on import PAUSED_FOR_CHANGES, AtWorkError, go_on
 from app.submission.identity import Identity, identity_now
 from app.submission.manifest import add_generation, entry_of
-from app.submission.partitions import new_partition
+from app.submission.partitions import moment_of, new_partition
 from app.submission.refusing import refuse_taken
-from app.submission.request import Request
+from app.submission.request import Request, on_loop
 from app.submission.scanning import complete_scans
 from app.threads import in_thread
 
@@ -49,16 +49,16 @@ async def submit(  # noqa: PLR0913 - what is submitted, to where and by whom: ea
     who: str,
     clock: Clock,
     say: Callable[[str], None],
+    started_at: datetime | None = None,
 ) -> RunView:
     """Return the run, scanned and ready for workers.
 
     ConflictError if the run exists elsewhere, or with other settings that were not accepted, or
     if the folder is somebody else's; InputError if prompts cannot be read, and then nothing of a
-    new run is left. `say` is called on the caller's loop.
+    new run is left. `say` is called on the caller's loop. `started_at`: see `Request`.
     """
     if report.errors:
         raise InputError("; ".join(report.errors))
-    loop = asyncio.get_running_loop()
     request = Request(
         ledger=ledger,
         home=home,
@@ -66,7 +66,8 @@ async def submit(  # noqa: PLR0913 - what is submitted, to where and by whom: ea
         accept_changes=accept_changes,
         who=who,
         clock=clock,
-        say=lambda text: _drop(loop.call_soon_threadsafe(say, text)),
+        say=on_loop(say),
+        started_at=started_at,
     )
     work = partial(_submit, request, spec)
     try:
@@ -106,10 +107,6 @@ def _resume(request: Request, run_id: RunId) -> None:
         runs.move_run(request.ledger, run_id, "resume", deed, request.clock.now())
 
 
-def _drop(_: object) -> None:
-    """Let a function that returns something be one that returns nothing."""
-
-
 def _submit(request: Request, spec: RunSpec) -> RunView:
     ledger = request.ledger
     now = request.clock.now()
@@ -126,6 +123,7 @@ def _begin(request: Request, identity: Identity) -> RunView:
     ledger, spec = request.ledger, identity.spec
     output_dir = Path(spec.output_dir).absolute()
     refuse_taken(ledger, output_dir, list(spec.partitions))
+    now = request.clock.now()
     run_id = runs.create_run(
         ledger,
         NewRun(
@@ -135,12 +133,13 @@ def _begin(request: Request, identity: Identity) -> RunView:
             token_budget=spec.token_budget_tokens,
             fingerprint_json=identity.as_json,
             gen_id=identity.gen_id,
+            deadline_at=moment_of(spec.deadline, now, "the run"),
         ),
         [
-            new_partition(name, partition, request.report.prompts[name])
+            new_partition(name, partition, request.report.prompts[name], now)
             for name, partition in spec.partitions.items()
         ],
-        request.clock.now(),
+        now,
     )
     try:
         # Without partitions first: it tells at once whether the folder is another home's, and

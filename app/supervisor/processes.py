@@ -8,25 +8,30 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.core.format import one_line, signal_name
 from app.core.types import PartitionId, WorkerId
+
+_TAIL_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """A reaped worker. `code` is negative for a signal."""
+    """A reaped worker. `code` is negative for a signal; `said` is its last line, if any."""
 
     worker_id: WorkerId
     partition_id: PartitionId
     code: int
+    said: str = ""
 
     @property
     def in_words(self) -> str:
         if self.code < 0:
-            return f"killed by {signal.Signals(-self.code).name}"
-        return f"exit code {self.code}"
+            return f"killed by {signal_name(-self.code)}"
+        return f"exit code {self.code}" + (f" ({self.said})" if self.said else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,7 @@ class _Child:
     worker_id: WorkerId
     partition_id: PartitionId
     process: subprocess.Popen[bytes]
+    output: Path
 
 
 class Processes:
@@ -47,13 +53,15 @@ class Processes:
         self._watch = watch
         self._children: dict[WorkerId, _Child] = {}
         self._environment = dict(os.environ)
+        for output in (home / "logs").glob("worker-*.out"):
+            _last_line(output)  # of workers that outlived an earlier service
 
     def start(self, worker_id: WorkerId, partition_id: PartitionId) -> int:
         """Start the worker's process; return its pid."""
         command = [sys.executable, "-m", "app", "worker"]
         command += ["--home", str(self._home), "--worker-id", str(worker_id)]
         command += ["--parent-pid", str(os.getpid())]
-        output = self._home / "logs" / "workers.out"
+        output = self._home / "logs" / f"worker-{worker_id}.out"
         output.parent.mkdir(parents=True, exist_ok=True)
         with output.open("ab") as sink:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -68,7 +76,7 @@ class Processes:
         # A death that a test ordered happens once: successors are not armed.
         self._environment.pop("LONGWATCH_DIE_AT", None)
         self._children[worker_id] = _Child(
-            worker_id=worker_id, partition_id=partition_id, process=process
+            worker_id=worker_id, partition_id=partition_id, process=process, output=output
         )
         if self._watch is not None:
             self._watch(process.pid)
@@ -82,7 +90,12 @@ class Processes:
             if code is not None:
                 del self._children[child.worker_id]
                 exits.append(
-                    Exit(worker_id=child.worker_id, partition_id=child.partition_id, code=code)
+                    Exit(
+                        worker_id=child.worker_id,
+                        partition_id=child.partition_id,
+                        code=code,
+                        said=_last_line(child.output),
+                    )
                 )
         return exits
 
@@ -99,3 +112,14 @@ class Processes:
         child = self._children.get(worker_id)
         if child is not None and child.process.poll() is None:
             child.process.send_signal(number)
+
+
+def _last_line(output: Path) -> str:
+    """Return the last line that an ended worker wrote; the file goes if it is empty."""
+    said = ""
+    with suppress(OSError):
+        lines = output.read_text(errors="replace")[-_TAIL_CHARS:].split("\n")
+        said = next((line for line in reversed(lines) if line.strip()), "")
+        if not said:
+            output.unlink()
+    return one_line(said)

@@ -8,6 +8,7 @@ there. Invariant: a partition gets a new worker only after the old one is reaped
 import signal
 from collections import Counter
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from pathlib import Path
 
 from app.clock import Clock
@@ -15,11 +16,11 @@ from app.core.shares import split_servers
 from app.core.spec import RunSpec, from_json
 from app.core.states import PartitionState, RunState
 from app.core.supervision import (
-    HALTED,
     MAX_IDLE_DEATHS,
     Want,
     Wanted,
     backoff_after,
+    halting,
     is_run_over,
     wanted_workers,
 )
@@ -30,10 +31,11 @@ from app.events import Observer, RunMoved
 from app.ledger import runs, servers, workers
 from app.ledger.activity import Deed
 from app.ledger.db import Ledger
-from app.ledger.orders import Order, drained, finish_run
+from app.ledger.orders import RESTARTED, Order, drained, finish_run, restarted
 from app.recovery import bury_worker
 from app.sealing import seal
 from app.settings import Settings
+from app.supervisor.deadlines import reach_deadlines
 from app.supervisor.processes import Exit, Processes
 
 _LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
@@ -80,8 +82,12 @@ class Supervisor:
             raise
 
     def _step_run(self, run: RunView) -> None:
-        spec = from_json(run.spec_json)
         partitions = runs.partitions_of(self._ledger, run.id)
+        if reach_deadlines(self._ledger, run, partitions, self._clock.now(), self._observer):
+            partitions = runs.partitions_of(self._ledger, run.id)
+        # after the partitions: what was added meanwhile stands in the words, with its class
+        run = runs.get_run(self._ledger, run.id)
+        spec = from_json(run.spec_json)
         wanted = wanted_workers(run.state, spec, partitions)
         for partition in partitions:
             order = wanted[partition.id]
@@ -102,6 +108,8 @@ class Supervisor:
             partition.state is PartitionState.DRAINING and partition.is_over
         ):
             drained(self._ledger, partition.id, self._clock.now())
+        elif partition.state is PartitionState.PAUSED and partition.reason == RESTARTED:
+            restarted(self._ledger, partition.id, self._clock.now())
         elif not self.leaving:
             self._seal_if_over(run, partition)
 
@@ -168,18 +176,22 @@ class Supervisor:
             )
 
     def _halt(self, partition: PartitionView, reason: str) -> None:
-        """Stop the run: its server or its settings serve nobody."""
+        """Stop the run: its server or its settings serve nobody. Of another server it is held."""
+        event, why = halting(reason, self._spec_of(partition).thresholds)
         deed = Deed(
             who="system",
-            event="stop",
-            detail=HALTED + reason,
+            event=event,
+            detail=why,
             run_id=partition.run_id,
             partition_id=partition.id,
         )
         try:
-            runs.move_run(self._ledger, partition.run_id, "stop", deed, self._clock.now())
+            runs.move_run(self._ledger, partition.run_id, event, deed, self._clock.now())
         except ConflictError:
             return  # another partition's worker has said so already
+
+    def _spec_of(self, partition: PartitionView) -> RunSpec:
+        return from_json(runs.get_run(self._ledger, partition.run_id).spec_json)
 
     def _kill_silent(self) -> None:
         """Kill workers that live but let their lease run out; they are buried when reaped."""
@@ -211,7 +223,8 @@ class Supervisor:
         living = self._processes.living()
         if run.state is RunState.STOPPING:
             if not any(each.id in living for each in partitions):
-                self._move(run, "workers gone", run.reason)
+                with suppress(ConflictError):  # somebody lets it go on at this very moment
+                    self._move(run, "workers gone", run.reason)
         elif run.state is RunState.RUNNING and is_run_over(partitions, living):
             order = Order(run_id=run.id, who="system", now=self._clock.now())
             if finish_run(self._ledger, order):

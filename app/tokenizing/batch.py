@@ -14,7 +14,7 @@ from app.core.spec import RunSpec
 from app.core.views import PartitionView
 from app.files.prompts import Prompt
 from app.files.tokens import TokenFile
-from app.ledger import intake_rows
+from app.ledger import intake_rows, runs
 from app.ledger.db import Ledger
 from app.ledger.intake_rows import Refused, Tokenized
 from app.prompt_tokens import Unusable
@@ -39,12 +39,16 @@ class BatchWriter:
         self._partition = partition
         self._spec = spec
         self._tokens = TokenFile(token_path)
-        self._known_tokens = partition.token_file_tokens
+        self._known_tokens = 0
         self.n_tokenized = 0
         self.n_refused = 0
 
     def begin(self) -> None:
-        """Cut what the ledger does not know of; StorageError if the file is shorter than that."""
+        """Cut what the ledger does not know of now; StorageError if the file is shorter than that.
+
+        The ledger is asked here: the view may be older than the last batch of a task before.
+        """
+        self._known_tokens = runs.get_partition(self._ledger, self._partition.id).token_file_tokens
         self._tokens.cut(self._known_tokens)
 
     def close(self) -> None:

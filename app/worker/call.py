@@ -16,7 +16,10 @@ from app.worker.plan import WorkerPlan
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A call. `saved` counts the new ids that checkpoints already hold."""
+    """A call. `saved` counts the new ids that checkpoints already hold.
+
+    The moments in `_at_s` are of the monotonic clock.
+    """
 
     claim: Claim
     prompt: "array[int]"
@@ -31,6 +34,9 @@ class Call:
     outcome: Outcome | None = None
     text: str | None = None
     finished_at: datetime | None = None
+    sent_at_s: float | None = None
+    first_ids_at_s: float | None = None
+    ended_at_s: float | None = None
     line: tuple[int, int] | None = None  # offset, bytes: written to the shard, not yet settled
     encoded: bytes = field(default=b"", repr=False)
 
@@ -48,6 +54,21 @@ class Call:
     def held_tokens(self) -> int:
         """Return what checkpoints hold of the sample."""
         return len(self.claim.held) + self.saved
+
+    @property
+    def first_token_ms(self) -> int | None:
+        """Return the time to the first token; None for a continued answer, or one not streamed."""
+        return None if self.answer.came_whole else self._since_sent_ms(self.first_ids_at_s)
+
+    @property
+    def latency_ms(self) -> int | None:
+        """Return the time to the end; None for a continued answer: its beginning is not in it."""
+        return self._since_sent_ms(self.ended_at_s)
+
+    def _since_sent_ms(self, moment_s: float | None) -> int | None:
+        if moment_s is None or self.sent_at_s is None or self.claim.held:
+            return None
+        return int(1000 * (moment_s - self.sent_at_s))
 
     def gain(self) -> Gain | None:
         """Return what has come since the last checkpoint, None if nothing has.

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 from app.clock import Clock
+from app.core.extending import goes_on
 from app.core.outcome import judge
 from app.core.retry import backoff_s
 from app.core.types import AttemptEnd, Claim, EndKind, Fail, Halt, Keep, PutBack
@@ -42,6 +43,7 @@ class Dispatcher:
         self.claim: Callable[[int], Awaitable[list[tuple[Claim, array[int]]]]]
         self.halt: Callable[[str], None]
         self.hurry: Callable[[], None]
+        self.limit_tokens = plan.max_new_tokens  # the partition's; it may rise meanwhile
         self._plan = plan
         self._links = links
         self._clock = clock
@@ -98,11 +100,12 @@ class Dispatcher:
 
     def _call(self, link: ServerLink, claim: Claim, prompt: "array[int]") -> Call:
         def first_ids() -> None:
+            call.first_ids_at_s = self._clock.monotonic()
             link.passed_trial()
             if claim.alone:
                 self.hurry()  # others wait for the tick that says so
 
-        return Call(
+        call = Call(
             claim=claim,
             prompt=prompt,
             server=link.url,
@@ -111,6 +114,7 @@ class Dispatcher:
             answer=Answer(text_is_delta=link.facts.incremental, on_first_ids=first_ids),
             is_trial=link.is_on_trial,
         )
+        return call
 
     def _start(self, group: asyncio.TaskGroup, link: ServerLink, call: Call) -> None:
         link.took()
@@ -145,7 +149,10 @@ class Dispatcher:
             sampling={**self._plan.sampling, **call.claim.sampling},
             stream_interval=self._plan.stream_interval,
         )
-        return await link.client.generate(body, call.answer, self._plan.request_timeout_s)
+        call.sent_at_s = self._clock.monotonic()
+        end = await link.client.generate(body, call.answer, self._plan.request_timeout_s)
+        call.ended_at_s = self._clock.monotonic()
+        return end
 
     async def _judge(self, call: Call, link: ServerLink) -> None:
         end = call.end
@@ -161,6 +168,8 @@ class Dispatcher:
             server_alive=alive,
             delay_s=backoff_s(call.claim.charged, self._random, first_s=self._plan.backoff_first_s),
         )
+        if goes_on(call.outcome, call.claim, self.limit_tokens, self._plan.sampling):
+            call.outcome = PutBack(charged=False, reason="its max_new_tokens was raised")
         call.finished_at = self._clock.now()
         await self._after(call, link)
 

@@ -161,8 +161,12 @@ def _settled(call: Call, shard_id: ShardId | None) -> Settled:
         outcome=outcome,
         held_tokens=call.held_tokens,
         previous_tokens=call.claim.previous_tokens,
+        line_tokens=call.claim.line_tokens,
         unsaved=call.gain() if isinstance(outcome, PutBack) else call.whole_gain(),
         line=line,
+        prompt_tokens=call.claim.prompt_tokens,
+        first_token_ms=call.first_token_ms,
+        latency_ms=call.latency_ms,
     )
 
 

@@ -14,7 +14,8 @@ from enum import StrEnum
 from random import Random
 
 from app.clock import Clock
-from app.core.fingerprint import identity_of
+from app.core.conditions import SERVER_CHANGED
+from app.core.fingerprint import differences, identity_of
 from app.core.retry import Shed, probe_gap_s
 from app.core.types import ServerFacts
 from app.errors import ServerAwayError, ServerError
@@ -203,9 +204,8 @@ class ServerLink:
             return
         found = identity_of(self.facts)
         if self.identity is not None and found != self.identity:
-            self.refusal = (
-                f"server changed: {self.url} now serves {found}, the run began with {self.identity}"
-            )
+            changes = ", ".join(differences(self.identity, found))
+            self.refusal = f"{SERVER_CHANGED}{self.url} {changes}"
             return
         self.identity = found
 

@@ -7,7 +7,7 @@ itself is `core/budget.py`.
 from array import array
 from collections.abc import Iterable
 
-from app.core.budget import reservation
+from app.core.budget import margin, reservation
 from app.core.lengths import Lengths
 from app.core.types import Keep
 from app.worker.call import Call
@@ -19,6 +19,7 @@ class Reserve:
     def __init__(self, cap_tokens: int) -> None:
         self._cap_tokens = cap_tokens
         self._finished = array("I")
+        self._cut = array("I")
         self._model: Lengths | None = None
 
     def begin(self, finished: "array[int]") -> None:
@@ -35,7 +36,23 @@ class Reserve:
 
     def for_one(self, held: int, cap: int) -> int:
         """Return what to reserve for an answer that holds so many of at most so many tokens."""
+        if cap > self._cap_tokens:
+            self._raise_cap(cap)
         return reservation(self._model, held, cap)
+
+    def margin(self, reserved_tokens: int) -> int:
+        """Return what to keep free beside so many reserved tokens."""
+        return margin(self._model, reserved_tokens)
+
+    def _raise_cap(self, cap: int) -> None:
+        """Take a higher limit: what the old one cut may be longer, nobody knows how much.
+
+        Until the model is built anew, all that may come is reserved.
+        """
+        self._cut = array("I", (n for n in self._finished if n >= self._cap_tokens))
+        self._finished = array("I", (n for n in self._finished if n < self._cap_tokens))
+        self._cap_tokens = cap
+        self._model = None
 
     def tokens(self, running: Iterable[Call], unsettled: Iterable[Call]) -> int:
         """Return the reservation of the running calls.
@@ -47,7 +64,7 @@ class Reserve:
         if self._model is None and self._finished:
             self._model = Lengths.learn(
                 finished=self._finished,
-                running=[call.made_tokens for call in running],
+                running=[*self._cut, *(call.made_tokens for call in running)],
                 cap=self._cap_tokens,
             )
         expected = sum(self.for_one(c.made_tokens, c.claim.max_new_tokens) for c in running)

@@ -169,6 +169,7 @@ class Worker:
 
     def _obey(self, orders: Orders) -> None:
         self._orders = orders
+        self._dispatcher.limit_tokens = orders.max_new_tokens
         for link in self._links:
             link.limit = orders.shares.get(link.url, 0)
         wanted = sum(link.limit for link in self._links)
@@ -190,6 +191,7 @@ class Worker:
             n=n,
             reserved_tokens=self._reserved_tokens(),
             reservation=self._reserve.for_one,
+            margin=self._reserve.margin,
             gen_id=self.plan.gen_id,
             sampling=self.plan.sampling,
         )

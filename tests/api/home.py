@@ -28,8 +28,8 @@ from app.ledger import intake_rows, runs, settle, shards, workers
 from app.ledger.claims import Wish, claim
 from app.ledger.db import Ledger
 from app.ledger.intake_rows import Tokenized
-from app.ledger.migrate import upgrade
 from app.ledger.runs import NewPartition, NewRun
+from tests.stage import _new_ledger
 
 GEN_ID = "gen-one"
 
@@ -49,7 +49,7 @@ class Home:
     def __post_init__(self) -> None:
         self.clock = SystemClock()
         self.folder.mkdir(parents=True, exist_ok=True)
-        upgrade(self.folder / "ledger.db")
+        (self.folder / "ledger.db").write_bytes(_new_ledger())
         self.ledger = Ledger(self.folder / "ledger.db")
         self.output_dir = self.folder.parent / "out"
         self.output_dir.mkdir(exist_ok=True)
@@ -137,8 +137,19 @@ class Home:
             self._workers[name] = worker_id
         return self._workers[name]
 
-    def keep(self, name: str, n: int, *, tokens: int = 50) -> None:
-        """Answer the next `n` samples, each with a line in a shard."""
+    def keep(
+        self,
+        name: str,
+        n: int,
+        *,
+        tokens: int = 50,
+        state: SampleState = SampleState.OK,
+        first_token_ms: int | None = None,
+    ) -> None:
+        """Answer the next `n` samples, each with a line in a shard.
+
+        With a time to the first token it took ten times that in all.
+        """
         claims = self.claim(name, n)
         path = self.output_dir / name / f"responses-1-{self._worker(name)}-1.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,10 +166,16 @@ class Home:
                 Settled(
                     sample_id=each.sample_id,
                     attempt=each.attempt,
-                    outcome=Keep(state=SampleState.OK, finish_reason="stop"),
+                    outcome=Keep(
+                        state=state,
+                        finish_reason="length" if state is SampleState.TRUNCATED else "stop",
+                    ),
                     held_tokens=0,
                     unsaved=self._gain(each, tokens),
                     line=place,
+                    prompt_tokens=each.prompt_tokens,
+                    first_token_ms=first_token_ms,
+                    latency_ms=None if first_token_ms is None else 10 * first_token_ms,
                 )
             )
         path.write_bytes(content)

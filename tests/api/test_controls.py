@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app import controls
+from app import controls, limiting
 from app.controls import Which
 from app.core.states import PartitionState, RunState, SampleState
 from app.errors import ConflictError, InputError, NotFoundError
@@ -139,20 +139,20 @@ def test_stop_waits_for_workers_that_stand_in_the_ledger(home: Home) -> None:
 @pytest.mark.parametrize("n", [0, -1, 10_001])
 def test_a_concurrency_out_of_bounds_is_refused(home: Home, n: int) -> None:
     with pytest.raises(InputError):
-        controls.set_concurrency(home.ledger, home.run, "B1_chat", n, who=WHO, now=NOW)
+        limiting.set_concurrency(home.ledger, home.run, "B1_chat", n, who=WHO, now=NOW)
     assert home.partition("B1_chat").own_concurrency is None
 
 
 def test_a_concurrency_is_given_back_to_the_class(home: Home) -> None:
-    controls.set_concurrency(home.ledger, home.run, "B1_chat", 5, who=WHO, now=NOW)
-    done = controls.set_concurrency(home.ledger, home.run, "B1_chat", None, who=WHO, now=NOW)
+    limiting.set_concurrency(home.ledger, home.run, "B1_chat", 5, who=WHO, now=NOW)
+    done = limiting.set_concurrency(home.ledger, home.run, "B1_chat", None, who=WHO, now=NOW)
     assert home.partition("B1_chat").own_concurrency is None
     assert (done.changes[0].old, done.changes[0].new) == ("5", "share of its class")
 
 
 def spent(home: Home, tokens: int) -> None:
     """Let B1_chat reach a budget of so many tokens with samples left, and the run end."""
-    controls.set_budget(home.ledger, home.run, "B1_chat", tokens, who=WHO, now=NOW)
+    limiting.set_budget(home.ledger, home.run, "B1_chat", tokens, who=WHO, now=NOW)
     home.keep("B1_chat", 2, tokens=tokens // 2)
     assert home.claim("B1_chat", 4) == []
     home.keep("B2_code", 10)
@@ -162,7 +162,7 @@ def spent(home: Home, tokens: int) -> None:
 
 def test_a_higher_budget_opens_what_was_finished(home: Home) -> None:
     spent(home, 200)
-    controls.set_budget(home.ledger, home.run, "B1_chat", 1_000, who=WHO, now=NOW)
+    limiting.set_budget(home.ledger, home.run, "B1_chat", 1_000, who=WHO, now=NOW)
     partition = home.partition("B1_chat")
     assert not partition.budget_reached
     assert partition.sealed_at is None
@@ -173,36 +173,36 @@ def test_a_higher_budget_opens_what_was_finished(home: Home) -> None:
 
 def test_a_budget_that_leaves_no_room_opens_nothing(home: Home) -> None:
     spent(home, 200)
-    controls.set_budget(home.ledger, home.run, "B1_chat", 150, who=WHO, now=NOW)
+    limiting.set_budget(home.ledger, home.run, "B1_chat", 150, who=WHO, now=NOW)
     assert home.partition("B1_chat").budget_reached
     assert home.run.state is RunState.FINISHED
 
 
 def test_a_run_budget_opens_every_partition_that_it_stopped(home: Home) -> None:
-    controls.set_budget(home.ledger, home.run, None, 200, who=WHO, now=NOW)
+    limiting.set_budget(home.ledger, home.run, None, 200, who=WHO, now=NOW)
     home.keep("B1_chat", 2, tokens=100)
     home.claim("B1_chat", 1)
     home.claim("B2_code", 1)
     finish(home)
-    controls.set_budget(home.ledger, home.run, None, None, who=WHO, now=NOW)
+    limiting.set_budget(home.ledger, home.run, None, None, who=WHO, now=NOW)
     assert home.run.state is RunState.RUNNING
     assert [home.partition(name).sealed_at for name in home.names] == [None, None]
 
 
 def test_a_budget_does_not_open_what_its_goal_ended(home: Home) -> None:
     spent(home, 200)
-    controls.set_goal(home.ledger, home.run, "B1_chat", 2, who=WHO, now=NOW)
-    controls.set_budget(home.ledger, home.run, "B1_chat", 1_000, who=WHO, now=NOW)
+    limiting.set_goal(home.ledger, home.run, "B1_chat", 2, who=WHO, now=NOW)
+    limiting.set_budget(home.ledger, home.run, "B1_chat", 1_000, who=WHO, now=NOW)
     assert home.partition("B1_chat").sealed_at is not None
     assert home.run.state is RunState.FINISHED
 
 
 def test_a_higher_goal_opens_what_was_finished(home: Home) -> None:
-    controls.set_goal(home.ledger, home.run, "B1_chat", 3, who=WHO, now=NOW)
+    limiting.set_goal(home.ledger, home.run, "B1_chat", 3, who=WHO, now=NOW)
     home.keep("B1_chat", 3)
     home.keep("B2_code", 10)
     finish(home)
-    controls.set_goal(home.ledger, home.run, "B1_chat", 5, who=WHO, now=NOW)
+    limiting.set_goal(home.ledger, home.run, "B1_chat", 5, who=WHO, now=NOW)
     assert home.partition("B1_chat").sealed_at is None
     assert home.run.state is RunState.RUNNING
 
@@ -239,3 +239,17 @@ def test_an_unknown_partition_is_told_with_the_choices(home: Home) -> None:
     with pytest.raises(NotFoundError) as caught:
         controls.retry(home.ledger, home.run, Which(partition="B9"), who=WHO, now=NOW)
     assert "B1_chat, B2_code" in caught.value.hint
+
+
+def test_a_stop_that_finished_what_ran_gives_back_only_that(home: Home) -> None:
+    controls.pause(home.ledger, home.run, ["B1_chat"], who=WHO, now=NOW)
+    controls.stop(home.ledger, home.run, who=WHO, now=NOW, finish=True)
+    assert drained(home.ledger, home.partition("B2_code").id, NOW)
+    deed = Deed(who="system", event="workers gone", run_id=home.run_id)
+    runs.move_run(home.ledger, home.run_id, "workers gone", deed, NOW)
+
+    controls.resume(home.ledger, home.run, (), who=WHO, now=NOW)
+
+    assert home.run.state is RunState.RUNNING
+    assert home.partition("B2_code").state is PartitionState.ACTIVE
+    assert home.partition("B1_chat").state is PartitionState.PAUSED  # by hand, and stays so

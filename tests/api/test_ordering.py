@@ -1,16 +1,22 @@
 """POST routes: orders reach the ledger, refused ones change nothing."""
 
 import json
+from datetime import datetime
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
+from app.api.error_forms import ErrorForms
+from app.core.deadlines import shown
 from app.core.spec import to_json
 from app.core.states import PartitionState, RunState
+from app.errors import NotFoundError
 from tests.api.conftest import Door
 from tests.api.home import Home
 
 RUN = "/api/v1/runs/night"
+JSON = {"content-type": "application/json"}
 
 
 async def test_pause_and_resume_of_a_partition(
@@ -51,13 +57,20 @@ async def test_an_order_that_is_not_possible_names_the_states(
         ("pause", {"partition": "B1_chat"}),
         ("retry", {"states": ["ok"]}),
         ("stop", {"now": True}),
+        ("deadline", {}),
+        ("deadline", {"deadline": 8}),
+        ("deadline", {"deadline": "9999-12-31T23:59:59-23:59"}),
+        ("budget", {"partition": "\ud800", "tokens": 5}),
+        ("pause", {"partitions": ["B1_chat", "\udfff"]}),
+        ("retry", {"reason": "\ud800"}),
+        ("stop", {"\ud800": True}),
     ],
 )
 async def test_a_bad_body_is_told_and_changes_nothing(
     client: httpx.AsyncClient, home: Home, verb: str, body: dict[str, object]
 ) -> None:
     before = home.partition("B1_chat")
-    answer = await client.post(f"{RUN}/{verb}", json=body)
+    answer = await client.post(f"{RUN}/{verb}", content=json.dumps(body), headers=JSON)
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "bad_input"
     assert home.partition("B1_chat") == before
@@ -116,3 +129,56 @@ async def test_a_spec_of_another_form_is_refused(client: httpx.AsyncClient, door
     answer = await client.post("/api/v1/runs", json={"spec": {"name": "x"}})
     assert answer.status_code == 422
     assert door.submitted == []
+
+
+async def test_a_deadline_is_set_and_said_back_in_full_with_its_zone(
+    client: httpx.AsyncClient, home: Home, door: Door
+) -> None:
+    answer = await client.post(f"{RUN}/deadline", json={"deadline": "+6h"})
+    assert answer.status_code == 200
+    assert home.run.deadline_at is not None
+    (change,) = answer.json()["changes"]
+    assert (change["target"], change["what"], change["old"]) == ("run", "deadline", "none")
+    assert change["new"] == shown(home.run.deadline_at.astimezone())
+    assert door.n_pokes == 1
+    told = (await client.get(RUN)).json()
+    assert datetime.fromisoformat(told["deadline_at"]) == home.run.deadline_at
+
+    body = {"partition": "B1_chat", "deadline": "2036-12-01T08:00+01:00"}
+    too_far = await client.post(f"{RUN}/deadline", json=body)
+    assert too_far.status_code == 422
+    assert "more than a year ahead" in too_far.json()["error"]["message"]
+    assert home.partition("B1_chat").deadline_at is None
+
+    await client.post(f"{RUN}/deadline", json={"partition": "B1_chat", "deadline": "08:00"})
+    assert home.partition("B1_chat").deadline_at is not None
+    await client.post(f"{RUN}/deadline", json={"deadline": None})
+    assert home.run.deadline_at is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("2024-12-01T08:00+01:00", "has passed: it is"), ("tomorrow", "is not a moment; write")],
+)
+async def test_a_deadline_that_is_none_is_refused_by_value(
+    client: httpx.AsyncClient, home: Home, text: str, why: str
+) -> None:
+    answer = await client.post(f"{RUN}/deadline", json={"deadline": text})
+    assert answer.status_code == 422
+    assert f'deadline "{text}" {why}' in answer.json()["error"]["message"]
+    assert home.run.deadline_at is None
+
+
+async def test_an_error_whose_words_no_encoding_can_write_is_answered_all_the_same() -> None:
+    app = FastAPI()
+    ErrorForms(None, with_cdn=False).attach(app)
+
+    @app.get("/")
+    def refuse() -> None:
+        raise NotFoundError("there is no \ud800", hint="there is \udfff")
+
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
+        answer = await client.get("/")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"] == r"there is no \ud800"

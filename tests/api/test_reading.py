@@ -89,7 +89,7 @@ async def test_what_is_not_known_is_null_with_its_reason(client: httpx.AsyncClie
     run = (await client.get("/api/v1/runs/night")).json()
     assert run["speed_tokens_per_s"] is None
     assert run["time_left_s"] is None
-    assert run["time_left_unknown_because"] == "estimating: 0 of 5 answers have ended"
+    assert run["time_left_unknown_because"] == "estimating: 0 of 5 answers have ended, in B1_chat"
 
 
 async def test_activity_tells_who_did_what(client: httpx.AsyncClient) -> None:

@@ -5,16 +5,21 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.api import home_token
-from app.api.security import MAX_BODY_BYTES, allowed_hosts
 from app.core.states import RunState
+from app.errors import InputError
+from app.gate import allowed_hosts, home_token
+from app.gate.origin import MAX_BODY_BYTES
+from app.settings import load_settings
 from tests.api.conftest import PORT, TOKEN, Door
 from tests.api.home import Home
 
 PAUSE = "/api/v1/runs/night/pause"
 
 
-@pytest.mark.parametrize("host", [f"127.0.0.1:{PORT}", f"localhost:{PORT}", f"[::1]:{PORT}"])
+@pytest.mark.parametrize(
+    "host",
+    [f"127.0.0.1:{PORT}", f"localhost:{PORT}", f"[::1]:{PORT}", "LOCALHOST:9999", "localhost"],
+)
 async def test_sec_02_own_names_pass(client: httpx.AsyncClient, host: str) -> None:
     answer = await client.get("/api/v1/runs", headers={"host": host})
     assert answer.status_code == 200
@@ -22,7 +27,15 @@ async def test_sec_02_own_names_pass(client: httpx.AsyncClient, host: str) -> No
 
 @pytest.mark.parametrize(
     "host",
-    [f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:9999", f"127.0.0.1.evil.example:{PORT}"],
+    [
+        f"evil.example:{PORT}",
+        f"127.0.0.1.evil.example:{PORT}",
+        "localhost.",
+        "localhost:99999999",
+        "localhost@evil.example",
+        "localhost:1,evil.example",
+        "",
+    ],
 )
 @pytest.mark.parametrize("path", ["/", "/healthz", "/api/v1/runs", "/api/v1/openapi.json"])
 async def test_sec_02_foreign_host_is_refused_for_every_route(
@@ -166,8 +179,36 @@ def test_a_token_file_that_was_cut_short_is_replaced(tmp_path: Path) -> None:
     assert home_token(tmp_path) == token
 
 
-def test_a_bound_address_is_one_of_the_names() -> None:
-    assert "192.0.2.7:80" in allowed_hosts("192.0.2.7", 80)
-    assert "[2001:db8::1]:80" in allowed_hosts("2001:db8::1", 80)
+def test_a_bound_address_is_one_of_the_names_with_its_port() -> None:
+    assert allowed_hosts("192.0.2.7", 80).allows("192.0.2.7:80")
+    assert not allowed_hosts("192.0.2.7", 80).allows("192.0.2.7:81")
+    assert not allowed_hosts("192.0.2.7", 80).allows("192.0.2.7")
+    assert allowed_hosts("2001:db8::1", 80).allows("[2001:db8::1]:80")
     everywhere = "0.0.0.0"  # noqa: S104 - asked about, not bound to
-    assert f"{everywhere}:80" not in allowed_hosts(everywhere, 80)
+    assert not allowed_hosts(everywhere, 80).allows(f"{everywhere}:80")
+
+
+def test_further_names_are_taken_with_their_port_or_any() -> None:
+    hosts = allowed_hosts("127.0.0.1", 80, "HeadNode, proxy.example:8443,[2001:db8::1]")
+    assert all(hosts.allows(one) for one in ("headnode", "headnode:9", "proxy.example:8443"))
+    assert all(hosts.allows(one) for one in ("[2001:db8::1]:7", "localhost:9"))
+    assert not any(hosts.allows(one) for one in ("proxy.example", "proxy.example:1", "node"))
+    assert not any(hosts.is_local(one) for one in ("headnode", "proxy.example:8443"))
+
+
+@pytest.mark.parametrize("given", ["*", "*.example", "http://headnode", "a b", "-x", "node:http"])
+def test_a_further_name_that_is_none_is_refused(given: str) -> None:
+    with pytest.raises(InputError, match="LONGWATCH_ALLOWED_HOSTS"):
+        load_settings(allowed_hosts=given)
+
+
+@pytest.mark.parametrize("given", ["short", "x" * 15, "a token with spaces in it", "töken" * 5])
+def test_sec_04_a_token_that_is_easily_found_is_refused_with_words(given: str) -> None:
+    with pytest.raises(InputError, match="at least 16") as told:
+        load_settings(token=given)
+    assert given not in str(told.value)
+
+
+@pytest.mark.parametrize("given", ["", "  "])
+def test_sec_04_an_empty_token_is_none(given: str) -> None:
+    assert load_settings(token=given).token is None

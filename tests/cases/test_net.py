@@ -149,6 +149,8 @@ async def rise(stage: Stage, shift: Shift, simulator: SimulatorThread, n: int) -
     await shift.until(lambda: simulator.stats.in_flight == n, f"{n} in flight", within_s=2)
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 async def test_net_08_lowering_concurrency_in_mid_run_hangs_or_is_ignored(
     simulator: SimulatorThread, tmp_path: Path
 ) -> None:

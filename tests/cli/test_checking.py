@@ -21,12 +21,12 @@ class Checking:
     desk: Desk
     longwatch: Longwatch
 
-    def __call__(self, *flags: str, defaults: str = "", name: str = "test") -> Told:
+    def __call__(self, *flags: str, defaults: str = "", name: str = "test", run: str = "") -> Told:
         desk = self.desk
         path = desk.folder / "spec.toml"
         path.write_text(
             f'[run]\nname = "{name}"\nserver_urls = ["{desk.spec.server_urls[0]}"]\n'
-            f'prompts_dir = "prompts"\noutput_dir = "output"\n[defaults]\n{defaults}\n'
+            f'prompts_dir = "prompts"\noutput_dir = "output"\n{run}\n[defaults]\n{defaults}\n'
             "[class.long]\nconcurrency = 8\nmax_new_tokens = 64\n"
         )
         return self.longwatch("check", str(path), *flags)
@@ -48,8 +48,8 @@ def test_a_good_spec_is_told_with_its_totals(check: Checking) -> None:
 
     assert (told.code, told.error) == (0, "")
     rows = [line.split() for line in told.out.splitlines()]
-    assert ["p", "2", "0", "long", "8", "shared", "64", "2,000,000", "1,200"] in rows
-    assert ["q", "1,500", "1", "long", "8", "shared", "64", "2,000,000", "1,200"] in rows
+    assert ["p", "2", "0", "long", "8", "shared", "64", "2,000,000", "1,200", "none"] in rows
+    assert ["q", "1,500", "1", "long", "8", "shared", "64", "2,000,000", "1,200", "none"] in rows
     assert "2 partitions, 1,502 prompts (1 rejected)." in told.out
     assert told.out.endswith("would start.\n")
 
@@ -61,6 +61,23 @@ def test_json_holds_the_same_and_no_settings_of_the_service(check: Checking) -> 
     assert found["totals"] == {"partitions": 1, "prompts": 2, "rejected": 0}
     assert found["partitions"][0]["max_new_tokens"] == 64
     assert "settings" not in found
+
+
+def test_deadlines_are_shown_and_one_that_has_passed_is_refused(check: Checking) -> None:
+    limits = '[partition.p]\ndeadline = "{}"\n'
+
+    told = check(defaults=limits.format("08:00"), run='deadline = "+6h"')
+    assert told.code == 0
+    assert next(line for line in told.out.splitlines() if line.startswith("p ")).endswith("08:00")
+    assert "deadline of the run +6h." in told.out
+
+    past = "2024-01-01T08:00"
+    for told in (check(run=f'deadline = "{past}"'), check(defaults=limits.format(past))):
+        assert told.code == 1
+        assert f'"{past}" has passed' in told.out
+    asyncio.run(check.desk.submit())
+    told = check(run=f'deadline = "{past}"')
+    assert (told.code, f'deadline of the run: "{past}" has passed' in told.out) == (1, True)
 
 
 def test_a_server_that_does_not_answer_is_told_at_once(check: Checking) -> None:

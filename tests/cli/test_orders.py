@@ -1,17 +1,11 @@
 """Orders of the command line: straight to the ledger, or to the service that lives on the home."""
 
-import asyncio
 import json
 import threading
-from collections.abc import Iterator
 
 import pytest
-import uvicorn
 
-from app.api import create_app, home_token
-from app.clock import SystemClock
 from app.core.states import PartitionState, RunState
-from app.ledger.lock import acquire
 from tests.api.conftest import Door
 from tests.api.home import Home
 from tests.cli.conftest import Longwatch
@@ -60,6 +54,9 @@ def test_an_order_that_is_refused_changes_nothing(longwatch: Longwatch, home: Ho
         (("concurrency", "night", "B1_chat", "64"), "share of its class -> 64"),
         (("concurrency", "B1_chat", "auto"), "share of its class -> share of its class"),
         (("goal", "night", "B1_chat", "7_000"), "goal none -> 7,000"),
+        (("deadline", "night", "+6h"), "run: deadline none -> "),
+        (("deadline", "B1_chat", "08:00"), "B1_chat: deadline none -> "),
+        (("deadline", "none"), "run: deadline none -> none"),
         (("drain", "night"), "B1_chat: state active -> draining"),
         (("stop",), "run: state stopping -> stopped"),
     ],
@@ -81,6 +78,9 @@ def test_orders_say_old_and_new(
         ("concurrency", "night", "B1_chat", "20000"),
         ("concurrency", "night", "64"),
         ("goal", "night", "B1_chat", "1.5"),
+        ("goal", "night", "B1_chat", "9" * 5000),
+        ("deadline", "night", "9999-12-31T23:59:59-23:59"),
+        ("budget", "night", "--sum", "5M"),
         ("stop", "night", "B1_chat"),
         ("retry", "night", "B1_chat"),
         ("retry", "night", "--state", "ok"),
@@ -92,6 +92,24 @@ def test_wrong_values_are_told(longwatch: Longwatch, home: Home, words: tuple[st
     assert told.code == 1
     assert told.error.startswith("error: ")
     assert [home.partition(name) for name in home.names] == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("budget", "night", "B1_chat", "-5"), "a budget is at least 1 token"),
+        (("goal", "night", "B1_chat", "-5"), 'goal "-5" is not a whole number of at least 1'),
+        (("concurrency", "night", "B1_chat", "-4"), 'concurrency "-4" is not a whole number of'),
+        (("budget", "B1_chat", "5M", "--hom", "x"), "there is no option --hom"),
+        (("deadline", "night", "-1h"), '"-1h" is not a moment'),
+    ],
+)
+def test_a_limit_below_one_is_no_option_that_is_missing(
+    longwatch: Longwatch, home: Home, words: tuple[str, ...], said: str
+) -> None:
+    told = longwatch(*words)
+    assert (told.code, home.partition("B1_chat").token_budget) == (1, None)
+    assert said in told.error
 
 
 def test_retry_by_reason_and_state(longwatch: Longwatch, home: Home) -> None:
@@ -133,35 +151,6 @@ def test_status_lists_runs_where_none_is_meant(longwatch: Longwatch, home: Home)
 
 
 # -- with a service -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def service(home: Home) -> Iterator[Door]:
-    """Let the API of this home live in a thread, as a service does."""
-    door = Door(home)
-    ready, end = threading.Event(), threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(home, door, ready, end)))
-    thread.start()
-    assert ready.wait(30)
-    yield door
-    end.set()
-    thread.join(30)
-
-
-async def _serve(home: Home, door: Door, ready: threading.Event, end: threading.Event) -> None:
-    lock = await acquire(home.folder, SystemClock())
-    configuration = uvicorn.Config("none", port=0, log_config=None, lifespan="off")
-    sock = configuration.bind_socket()
-    port = sock.getsockname()[1]
-    configuration.app = create_app(home.ledger, door, home_token(home.folder), port)
-    server = uvicorn.Server(configuration)
-    task = asyncio.create_task(server._serve(sockets=[sock]))
-    lock.announce(f"http://127.0.0.1:{port}")
-    ready.set()
-    await asyncio.to_thread(end.wait)
-    server.should_exit = True
-    await task
-    lock.release()
 
 
 def test_orders_go_to_the_service_that_lives(

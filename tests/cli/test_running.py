@@ -123,7 +123,9 @@ def test_what_cannot_run_is_exit_code_1_with_its_reason(tmp_path: Path) -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+)
 def test_prc_01_a_signal_stops_as_a_pause_and_the_same_words_go_on(
     tmp_path: Path, simulator: SimulatorThread, number: signal.Signals
 ) -> None:

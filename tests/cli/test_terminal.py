@@ -12,7 +12,7 @@ from rich.console import Console
 from app.core.conditions import Condition, ConditionKind
 from app.core.estimate import Estimate, Unknown
 from app.core.states import PartitionState, RunState
-from app.core.types import Counts, RunId, Tokens
+from app.core.types import Counts, PartitionId, RunId, Tokens
 from app.figures import PartitionFigures, RunFigures
 from app.figures.wording import headline, summary
 from app.terminal import Lines, LiveTable, drawing, open_display
@@ -23,6 +23,7 @@ LEFT = Estimate(low_s=3_000, mid_s=3_600, high_s=4_200)
 
 def partition(name: str, **changes: object) -> PartitionFigures:
     figures = PartitionFigures(
+        id=PartitionId(1),
         name=name,
         class_name="short",
         state=PartitionState.ACTIVE,

@@ -13,7 +13,7 @@ from tests.cli.conftest import Longwatch
 
 COMMANDS = (
     "run", "serve", "demo", "status", "check", "pause", "drain", "resume", "stop", "retry",
-    "concurrency", "budget", "goal", "export", "simulate",
+    "concurrency", "budget", "goal", "extend", "add", "export", "report", "notify-test", "simulate",
 )  # fmt: skip
 
 
@@ -31,6 +31,11 @@ def test_the_exit_codes_of_run_are_all_listed(longwatch: Longwatch) -> None:
     text = " ".join(longwatch("run", "--help").out.split())
     assert "0 the run is finished, 1 it could not run (bad usage included)" in text
     assert "2 finished with failed samples, 3 stopped" in text
+
+
+def test_the_faults_that_can_be_ordered_of_the_simulator_are_listed(longwatch: Longwatch) -> None:
+    text = longwatch("simulate", "--help").out
+    assert all(each in text for each in ("/sim/freeze", "/sim/unfreeze", "/sim/exit", "/sim/set"))
 
 
 def test_every_flag_has_a_twin_in_the_environment() -> None:

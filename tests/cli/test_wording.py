@@ -71,6 +71,14 @@ def test_no_end_is_shown_where_nothing_is_left() -> None:
     assert "done at" not in headline(run(time_left=nothing))
 
 
+def test_nothing_left_is_said_once() -> None:
+    nothing = Estimate(low_s=0.0, mid_s=0.0, high_s=0.0)
+    drained = partition("A", time_left=nothing, state=PartitionState.DRAINING)
+    line = summary(run(partitions=(drained,)))[1]
+    assert "nothing left," in line
+    assert "left left" not in line
+
+
 def test_the_last_line_tells_what_ended_otherwise_and_where(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -9,9 +9,10 @@ import pytest
 import app.core
 
 MODULES = [f"app.core.{each.name}" for each in pkgutil.iter_modules(app.core.__path__)]
+OTHERS = ["app.clock", "app.sglang.protocol", "app.notifying.addresses"]
 
 
-@pytest.mark.parametrize("name", [*MODULES, "app.clock", "app.sglang.protocol"])
+@pytest.mark.parametrize("name", [*MODULES, *OTHERS])
 def test_the_examples_are_true(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(name))
 

@@ -23,8 +23,8 @@ def test_the_examples_of_the_module_hold() -> None:
 @given(st.integers(0, 10**13))
 def test_tokens_never_look_like_more_than_they_are(n: int) -> None:
     text = words.tokens(n)
-    scale = {"k": 10**3, "M": 10**6, "G": 10**9}.get(text[-1], 1)
-    shown = float(text.rstrip("kMG")) * scale
+    scale = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}.get(text[-1], 1)
+    shown = float(text.rstrip("kMGT")) * scale
     assert shown <= n + 1e-6 * scale
     assert shown >= n * 0.98 - 1
     assert len(text) <= 6
@@ -54,7 +54,7 @@ def test_an_unknown_end_has_no_clock_time() -> None:
 
 def test_an_end_beyond_a_week_is_not_given_to_the_minute() -> None:
     far = Estimate(low_s=8e5, mid_s=9e5, high_s=1e6)
-    assert words.time_left(far) == "over 7 days"
+    assert words.time_left(far) == "≥ 7 days"
     assert words.done_at(far, NOON) is None
 
 

@@ -115,3 +115,26 @@ def test_it_sees_early_that_long_answers_finish_last() -> None:
 
     assert statistics.fmean(finished) < 0.55 * statistics.fmean(true)
     assert lengths.expected() == pytest.approx(statistics.fmean(true), rel=0.3)
+
+
+@given(finished=st.lists(st.integers(0, CAP), min_size=1, max_size=30), running=RUNNING)
+def test_survival_falls_from_one_to_nothing_and_its_area_is_the_mean(
+    finished: list[int], running: list[int]
+) -> None:
+    lengths = Lengths.learn(finished=finished, running=running, cap=CAP)
+    shares = [lengths.survival_above(x) for x in range(0, CAP + 2, 77)]
+    areas = [lengths.area_above(x) for x in range(0, CAP + 2, 77)]
+
+    assert all(0 <= b <= a <= 1 for a, b in pairwise(shares))
+    assert all(0 <= b <= a for a, b in pairwise(areas))
+    assert lengths.survival_above(CAP) == lengths.area_above(CAP) == 0
+    assert lengths.area_above(0) == pytest.approx(
+        lengths.survival_above(0) * lengths.expected(), abs=1
+    )
+
+
+def test_the_mean_is_known_as_well_as_so_many_answers_say() -> None:
+    finished = list(range(1, 401))
+    lengths = Lengths.learn(finished=finished, running=[], cap=CAP)
+
+    assert lengths.mean_error_tokens == pytest.approx(statistics.pstdev(finished) / 20, rel=0.01)

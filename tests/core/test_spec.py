@@ -146,3 +146,24 @@ def test_a_class_that_cannot_be_told_is_asked_for() -> None:
     )
     with pytest.raises(SpecError, match=r"partition q has no class; add \[partition\.q\]"):
         resolve_partitions(parsed(text), ["q"])
+
+
+def test_a_deadline_is_kept_as_it_was_written() -> None:
+    spec = parsed(
+        GOOD.replace("[run]", '[run]\ndeadline = "08:00"').replace(
+            "[partition.B2_opencodeinstruct]",
+            "[partition.B2_opencodeinstruct]\ndeadline = 2026-12-01T08:00:00+01:00",
+        )
+    )
+
+    assert spec.deadline == "08:00"
+    assert spec.partitions["B2_opencodeinstruct"].deadline == "2026-12-01T08:00:00+01:00"
+    assert from_json(to_json(spec)) == spec
+
+
+@pytest.mark.parametrize("written", ['"tomorrow"', "8", "2026-12-01", '"+6"', "true"])
+def test_a_deadline_that_is_no_moment_is_told_with_its_place(written: str) -> None:
+    (problem,) = problems_of(GOOD.replace("[run]", f"[run]\ndeadline = {written}"))
+
+    assert problem.startswith("[run].deadline: ")
+    assert 'write a time of day ("08:00")' in problem or "is not a span" in problem

@@ -1,5 +1,7 @@
 """The flag form of a run, and what sampling parameters may be."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.core.spec import SpecError, from_json, resolve_partitions, to_json
@@ -109,3 +111,11 @@ def test_what_a_server_takes_passes(sampling: dict[str, object]) -> None:
 )
 def test_what_a_server_refuses_does_not_pass(sampling: dict[str, object]) -> None:
     assert len(sampling_problems(sampling)) == 1
+
+
+def test_the_flag_of_a_deadline_is_kept_as_it_was_typed_and_checked() -> None:
+    flags = RunFlags(output_dir="out", server_urls=["http://a:1"], deadline="08:00")
+
+    assert spec_from_flags(flags).deadline == "08:00"
+    with pytest.raises(SpecError, match='--deadline: "8" is not a moment'):
+        spec_from_flags(replace(flags, deadline="8"))

@@ -212,6 +212,18 @@ def test_a_syntax_error_names_its_line() -> None:
     assert "line " in problem or "end of document" in problem
 
 
+def test_one_that_is_nested_without_end_is_a_problem_too() -> None:
+    (problem,) = problems_of("a = " + "[" * 50_000)
+
+    assert problem.startswith("not valid TOML: ")
+
+
+def test_a_name_that_cannot_be_shown_is_refused() -> None:
+    problems = problems_of(GOOD.replace('name = "', 'name = "\\u202e', 1))
+
+    assert any("U+202E" in one for one in problems), problems
+
+
 def test_all_problems_are_told_at_once() -> None:
     text = GOOD.replace("150", "0").replace("0.95", "7").replace('"out"', "1")
 

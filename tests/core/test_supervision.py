@@ -81,9 +81,19 @@ def test_active_partitions_work_together_and_share_their_class() -> None:
 
 @pytest.mark.parametrize("state", [each for each in RunState if each is not RunState.RUNNING])
 def test_a_run_that_does_not_run_wants_nobody(state: RunState) -> None:
-    found = wanted_workers(state, SPEC, [part(1), part(2, state=PartitionState.DRAINING)])
+    found = wanted_workers(state, SPEC, [part(1), part(2, state=PartitionState.PAUSED)])
 
     assert set(found.values()) == {Wanted(want=Want.STOP, share=0)}
+
+
+@pytest.mark.parametrize("state", [each for each in RunState if each is not RunState.RUNNING])
+def test_what_drains_is_finished_only_before_a_stop(state: RunState) -> None:
+    found = wanted_workers(state, SPEC, [part(1, state=PartitionState.DRAINING)])
+
+    is_asked_to_finish = state is RunState.STOPPING
+    assert [each.want for each in found.values()] == [
+        Want.DRAIN if is_asked_to_finish else Want.STOP
+    ]
 
 
 @pytest.mark.parametrize(

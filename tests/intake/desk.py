@@ -118,8 +118,9 @@ class Desk:
     def tokens_at(self, partition: PartitionView) -> Path:
         return token_path(self.home, partition.run_id, partition.name)
 
-    async def tokenize(self, name: str = "p") -> PartitionView:
-        partition = self.partition(name)
+    async def tokenize(self, name: str = "p", view: PartitionView | None = None) -> PartitionView:
+        """Tokenize the partition as it is, or as an earlier look saw it."""
+        partition = view or self.partition(name)
         async with ServerClient(self.spec.server_urls[0]) as client:
             order = TokenizeOrder(
                 partition=partition, spec=self.spec, token_path=self.tokens_at(partition)

@@ -55,6 +55,21 @@ async def test_a_server_that_is_away_is_waited_for_and_costs_no_sample(desk: Des
     assert_all_there(desk, partition, 40)
 
 
+async def test_a_task_that_begins_with_an_old_view_cuts_nothing_that_is_recorded(
+    desk: Desk,
+) -> None:
+    """The keeper's look may be older than the last batch of the task that it replaces."""
+    write(desk, 12)
+    await desk.submit()
+    before = desk.partition()
+    await desk.tokenize()
+
+    partition = await desk.tokenize(view=before)
+
+    assert before.token_file_tokens == 0
+    assert_all_there(desk, partition, 12)
+
+
 async def test_a_server_that_answers_503_rejects_nothing(desk: Desk) -> None:
     write(desk, 10)
     await desk.submit()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
+from app.clock import to_ms
 from app.core.states import SampleState
 from app.core.types import (
     Claim,
@@ -53,6 +54,8 @@ def adopted_line(claim: Claim, line: Line, state: SampleState) -> Adopted:
         state=state,
         finish_reason="stop",
         flags=None,
+        prompt_tokens=claim.prompt_tokens,
+        ended_at_ms=to_ms(NOW),
     )
 
 
@@ -152,6 +155,7 @@ class Hand:
             outcome=outcome,
             held_tokens=held,
             previous_tokens=claim.previous_tokens,
+            line_tokens=claim.line_tokens,
             unsaved=self.gained(claim, unsaved) if unsaved else None,
             line=self.line(held + len(unsaved)) if isinstance(outcome, Keep) else None,
         )

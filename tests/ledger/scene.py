@@ -110,5 +110,14 @@ class Scene:
 
     def everything(self) -> dict[str, list[tuple[object, ...]]]:
         """Return every row of every table: two equal answers mean that nothing happened."""
-        tables = ("run", "partition", "sample", "checkpoint", "attempt", "worker", "shard")
+        tables = (
+            "run",
+            "partition",
+            "sample",
+            "checkpoint",
+            "attempt",
+            "worker",
+            "shard",
+            "measure",
+        )
         return {each: self.rows(f"SELECT * FROM {each}") for each in tables}  # noqa: S608 - ours

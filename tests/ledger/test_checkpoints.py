@@ -73,8 +73,8 @@ def test_what_is_cut_is_a_prefix_of_what_was_added(
         after = checkpoints.load(connection, sample_id)
         (held,) = connection.exec_driver_sql("SELECT held_tokens FROM sample").one()
 
-    assert (list(before[0]), before[1]) == (whole, segments_of(pieces, len(whole)))
-    assert (list(after[0]), after[1]) == (whole[:keep], segments_of(pieces, keep))
+    assert (list(before.ids), before.segments) == (whole, segments_of(pieces, len(whole)))
+    assert (list(after.ids), after.segments) == (whole[:keep], segments_of(pieces, keep))
     assert held == keep
 
 
@@ -88,10 +88,10 @@ def test_what_was_cut_can_be_gained_anew_at_the_same_place(
         row |= {"rid": "rid-2"}
         row |= {"server": URL, "gen_id": GEN, "ids": array("I", [9]).tobytes()}
         checkpoints.add(connection, [row])
-        held, segments = checkpoints.load(connection, sample_id)
+        held = checkpoints.load(connection, sample_id)
 
-    assert list(held) == [1, 2, 3, 4, 9]
-    assert [each.from_token for each in segments] == [0, 4]
+    assert list(held.ids) == [1, 2, 3, 4, 9]
+    assert [each.from_token for each in held.segments] == [0, 4]
 
 
 def test_dropping_one_samples_checkpoints_leaves_the_others(scene: Scene) -> None:
@@ -103,5 +103,5 @@ def test_dropping_one_samples_checkpoints_leaves_the_others(scene: Scene) -> Non
         checkpoints.drop(connection, [first.sample_id])
         checkpoints.drop(connection, [])
 
-        assert not checkpoints.load(connection, first.sample_id)[0]
-        assert list(checkpoints.load(connection, second.sample_id)[0]) == [2]
+        assert not checkpoints.load(connection, first.sample_id).ids
+        assert list(checkpoints.load(connection, second.sample_id).ids) == [2]

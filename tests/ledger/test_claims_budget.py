@@ -1,5 +1,6 @@
 """No claim takes used + reserved above a budget, of the partition or of the run."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from app.core.states import SampleState
 from app.ledger import claims
 from app.ledger.claims import Wish
+from app.ledger.limits import set_partition_budget
+from app.ledger.orders import Order
 from tests.ledger.hand import GEN, NOW, Hand, numbers
 from tests.ledger.scene import CAP, Part, Scene
 
@@ -112,6 +115,51 @@ def test_an_answer_that_starts_over_reserves_its_whole_length_at_once(scene: Sce
 
     assert scene.view(first).reserved_tokens == CAP
     assert len(claimed) == 1
+
+
+def test_what_a_worker_wants_free_beside_its_reservation_stays_free(scene: Scene) -> None:
+    first, second = scene.run(Part(name="a", n=20, budget=10 * CAP), Part(name="b", n=9))
+    wish = Wish(
+        worker_id=scene.hand(first).worker_id,
+        n=20,
+        reserved_tokens=0,
+        reservation=lambda held, cap: cap - held,
+        margin=lambda reserved: reserved,
+        gen_id=GEN,
+    )
+
+    claimed = claims.claim(scene.ledger, wish, NOW, Random(1))
+
+    # 400 reserved and as much free: a fifth would take 500 with 400 free; a sixth does not fit
+    assert len(claimed) == 5
+    assert not scene.view(first).budget_reached
+    # of the run's budget what the other has reserved is as uncertain: its margin counts too
+    scene.sql("UPDATE run SET token_budget = :n", n=12 * CAP)
+    other = replace(wish, worker_id=scene.hand(second).worker_id)
+    assert len(claims.claim(scene.ledger, other, NOW, Random(1))) == 1
+
+
+@pytest.mark.parametrize("how_many", [1, 3])
+def test_a_budget_lowered_in_mid_run_ends_with_what_runs_and_raised_again_goes_on(
+    scene: Scene, how_many: int
+) -> None:
+    partition_id = scene.one(n=20, budget=9 * CAP)
+    hand = scene.hand(partition_id)
+    running = hand.claim(how_many)
+    order = Order(run_id=scene.run_id(partition_id), who="anna", now=NOW)
+
+    set_partition_budget(scene.ledger, order, "p", 1)
+    assert hand.claim(5) == []
+    assert not scene.view(partition_id).budget_reached
+    for each in running:
+        hand.keep(each, unsaved=numbers(CAP))  # none is cut short
+    assert hand.claim(5) == []
+    assert scene.view(partition_id).is_over
+
+    set_partition_budget(scene.ledger, order, "p", (how_many + 2) * CAP)
+    assert not scene.view(partition_id).is_over
+    assert len(hand.claim(5)) == 2
+    scene.check()
 
 
 def test_raising_the_budget_makes_room(scene: Scene) -> None:

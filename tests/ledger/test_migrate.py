@@ -12,10 +12,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
+from app.core.spread import Measure, Spread
+from app.core.states import SampleState
+from app.core.types import Gain, Keep, PartitionId, SampleId, Settled, WorkerId
 from app.errors import LedgerError
-from app.ledger import migrate, tables
+from app.ledger import measures, migrate, runs, tables
 from app.ledger.db import Ledger
+from tests.ledger.hand import GEN, URL, Hand
 
+NEWEST = "0003"
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
 
@@ -158,22 +163,80 @@ def test_an_upgrade_keeps_a_whole_copy_of_the_old_ledger(
 
         before = migrate.upgrade(path)
 
-    assert before == "0001"
-    assert migrate.revision_of(path) == "0002"
-    copy = tmp_path / "ledger.db.before-0002"
+    assert before == NEWEST
+    assert migrate.revision_of(path) == "9999"
+    copy = tmp_path / "ledger.db.before-9999"
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT who FROM activity").fetchall() == [("a",)]
-        assert connection.execute("SELECT * FROM alembic_version").fetchall() == [("0001",)]
+        assert connection.execute("SELECT * FROM alembic_version").fetchall() == [(NEWEST,)]
+
+
+def test_a_ledger_of_revision_0002_goes_on_with_its_run_and_without_old_measures(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ledger.db"
+    command.upgrade(migrate.configuration(path), "0002")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        _insert(connection, "run", id=1, name="night", state="running")
+        _insert(connection, "partition", id=1, run_id=1, name="p", state="active", n_ok=1)
+        _insert(connection, "worker", id=1, partition_id=1, state="working")
+        _insert(connection, "sample", id=1, partition_id=1, position=0, key="old", state="ok")
+        going = {"worker_id": 1, "attempt": 1}
+        _insert(
+            connection,
+            "sample",
+            id=2,
+            partition_id=1,
+            position=1,
+            key="x",
+            state="running",
+            **going,
+        )
+        connection.execute("UPDATE partition SET n_running = 1")
+
+    assert migrate.upgrade(path) == "0002"
+
+    ledger = Ledger(path)
+    assert runs.get_partition(ledger, PartitionId(1)).counts.ok == 1
+    assert measures.spread(ledger, PartitionId(1), Measure.OUTPUT) == Spread()
+    hand = Hand(ledger, PartitionId(1), WorkerId(1))
+    line, keep = hand.line(5), Keep(state=SampleState.OK, finish_reason="stop")
+    gain = Gain(
+        sample_id=SampleId(2),
+        attempt=1,
+        from_token=0,
+        rid="r",
+        server=URL,
+        gen_id=GEN,
+        ids=bytes(20),
+    )
+    entry = Settled(
+        sample_id=SampleId(2), attempt=1, outcome=keep, held_tokens=0, line=line, unsaved=gain
+    )
+    hand.tick(settled=(entry,))
+    assert measures.spread(ledger, PartitionId(1), Measure.OUTPUT) == Spread.of([5])
+    ledger.close()
+    assert (tmp_path / f"ledger.db.before-{NEWEST}").exists()
+    assert any(name == "ix_sample_key" for name in _indexes(path))
+
+
+def _insert(connection: sqlite3.Connection, table: str, **values: object) -> None:
+    """Insert a row; what is demanded and not given is 0."""
+    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    row = {name: 0 for _, name, _, is_demanded, default, _ in columns if is_demanded} | values
+    marks = ", ".join("?" for _ in row)
+    statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 - ours
+    connection.execute(statement, list(row.values()))
 
 
 def _migrations_with_one_more(folder: Path) -> Path:
     made = folder / "migrations"
     if not made.exists():
         shutil.copytree(Path(__file__).parents[2] / "migrations", made)
-        (made / "versions" / "0002_next.py").write_text(
+        (made / "versions" / "9999_next.py").write_text(
             "from alembic import op\n"
             "import sqlalchemy as sa\n"
-            "revision = '0002'\ndown_revision = '0001'\n"
+            f"revision = '9999'\ndown_revision = '{NEWEST}'\n"
             "branch_labels = None\ndepends_on = None\n"
             "def upgrade():\n"
             "    op.add_column('run', sa.Column('note', sa.String(), nullable=True))\n"

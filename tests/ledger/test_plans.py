@@ -1,19 +1,16 @@
 """Statements that run each tick or claim are answered from an index, whatever the ledger's size."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
-from sqlalchemy import Engine, event
-from sqlalchemy.engine import Connection
 
 from app.core.types import PartitionId
 from app.ledger import repairs, samples, workers
 from tests.ledger.hand import NOW, Hand, numbers
+from tests.ledger.plans import explained, recorded
 from tests.ledger.scene import Part, Scene
 
 N_ROWS = 120_000
-Statement = tuple[str, object]
 
 
 @pytest.fixture
@@ -36,41 +33,11 @@ def large(scene: Scene) -> tuple[Scene, PartitionId]:
     return scene, partition_id
 
 
-@contextmanager
-def recorded(connection_source: Engine) -> Iterator[list[Statement]]:
-    """Collect what is executed, with its parameters."""
-    found: list[Statement] = []
-
-    def note(*details: object) -> None:
-        statement, parameters, many = str(details[2]), details[3], details[5]
-        one = parameters[0] if many and isinstance(parameters, list) else parameters
-        found.append((statement, one))
-
-    event.listen(connection_source, "before_cursor_execute", note)
-    yield found
-    event.remove(connection_source, "before_cursor_execute", note)
-
-
 def plans(scene: Scene, action: Callable[[], object]) -> dict[str, str]:
     """Return the query plan of each statement that the action executes."""
-    with scene.ledger.read() as connection:
-        engine = connection.engine
-    with recorded(engine) as found:
+    with recorded(scene.ledger) as asked:
         action()
-    with scene.ledger.read() as connection:
-        return {
-            statement: _plan(connection, statement, parameters)
-            for statement, parameters in found
-            if statement.split()[0] in ("SELECT", "UPDATE", "DELETE")
-        }
-
-
-def _plan(connection: Connection, statement: str, parameters: object) -> str:
-    rows = connection.exec_driver_sql(
-        f"EXPLAIN QUERY PLAN {statement}",
-        parameters,  # type: ignore[arg-type]  # what the driver was given a moment ago
-    )
-    return "; ".join(row[3] for row in rows)
+    return {text: "; ".join(steps) for text, steps in explained(scene.ledger, asked).items()}
 
 
 def assert_no_scan(found: dict[str, str]) -> None:

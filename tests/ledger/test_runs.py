@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.core.states import RUN_MOVES, RunState
+from app.core.states import RUN_MOVES, RunState, SampleState
 from app.core.types import PartitionId, RunId
 from app.errors import ConflictError, NotFoundError
 from app.ledger import activity, intake_rows, runs, workers
@@ -70,12 +70,14 @@ def test_a_run_that_never_began_is_removed_with_all_its_rows(scene: Scene) -> No
         "INSERT INTO share VALUES (:worker, :server, 3)", worker=hand.worker_id, server=server[0]
     )
     hand.put_back(hand.one(), charged=True, reason="timeout")
+    hand.keep(hand.one(), SampleState.EMPTY)  # an answer without a token, yet measured
 
     runs.delete_run(scene.ledger, scene.run_id(first))
 
     assert [view.name for view in runs.list_runs(scene.ledger)] == ["good"]
     assert scene.rows("SELECT DISTINCT partition_id FROM sample") == [(kept,)]
     assert scene.rows("SELECT count(*) FROM attempt") == [(0,)]
+    assert scene.rows("SELECT count(*) FROM measure") == [(0,)]
     assert workers.living(scene.ledger) == []
     assert second > first
 

@@ -12,11 +12,14 @@ from random import Random
 
 import pytest
 
+from app.core.spread import Measure, Spread
 from app.core.states import KEPT, RETRYABLE, SampleState
-from app.core.types import Claim, Keep, PartitionId, PutBack, SampleId, Tokens
-from app.ledger import repairs, samples, workers
+from app.core.types import Claim, Keep, PartitionId, PutBack, SampleId, Segment, Tokens
+from app.ledger import extending, measures, repairs, samples, workers
 from app.ledger.activity import Deed
-from tests.ledger.hand import NOW, Hand, adopted_line
+from app.ledger.extending import Going
+from app.ledger.orders import Order
+from tests.ledger.hand import GEN, NOW, URL, Hand, adopted_line
 from tests.ledger.scene import Part, Scene
 
 N_SAMPLES = 25
@@ -29,16 +32,19 @@ DEED = Deed(who="walk", event="retry")
 
 @dataclass
 class Model:
-    """What one partition must look like."""
+    """What one partition must look like; so many of a sample's held tokens are its line's own."""
 
     states: dict[SampleId, SampleState] = field(default_factory=dict)
     held: dict[SampleId, list[int]] = field(default_factory=dict)
     lines: dict[SampleId, int] = field(default_factory=dict)
+    copied: Counter[SampleId] = field(default_factory=Counter)
     received: int = 0
+    ended: list[int] = field(default_factory=list)
 
     @property
     def tokens(self) -> Tokens:
-        kept, held = sum(self.lines.values()), sum(map(len, self.held.values()))
+        kept = sum(self.lines.values())
+        held = sum(map(len, self.held.values())) - self.copied.total()
         return Tokens(
             received=self.received, kept=kept, held=held, wasted=self.received - kept - held
         )
@@ -57,6 +63,7 @@ class Walk:
     def step(self) -> None:
         verbs = [self.claim] * 3 + [self.gain] * 4 + [self.keep] * 3 + [self.put_back] * 2
         verbs += [self.fail, self.bury, self.retry, self.lose, self.adopt, self.many, self.leave]
+        verbs += [self.extend]
         verb = self.random.choice(verbs)
         if verb():
             self.steps[verb.__name__] += 1
@@ -76,6 +83,9 @@ class Walk:
             before = self.model.held.get(claim.sample_id, [])
             assert list(claim.held) == before[: len(claim.held)]
             assert claim.previous_tokens == self.model.lines.get(claim.sample_id, 0)
+            copied = min(self.model.copied[claim.sample_id], len(claim.held))
+            assert claim.line_tokens == copied
+            self.model.copied[claim.sample_id] = copied
             self.model.held[claim.sample_id] = list(claim.held)
             self.model.states[claim.sample_id] = SampleState.RUNNING
         return bool(found)
@@ -99,11 +109,13 @@ class Walk:
         state = self.random.choice(sorted(KEPT))
         self.hand.keep(claim, state, fresh)
         self._received(claim, fresh)
+        self.model.ended.append(len(self.model.held[claim.sample_id]))
         self._end(claim.sample_id, state)
         return True
 
     def _end(self, sample_id: SampleId, state: SampleState) -> None:
         made = self.model.held.pop(sample_id, [])
+        self.model.copied.pop(sample_id, None)
         self.model.states[sample_id] = state
         if state in KEPT:
             self.model.lines[sample_id] = len(made)
@@ -117,7 +129,8 @@ class Walk:
         self._received(claim, fresh)
         self.model.states[claim.sample_id] = SampleState.PENDING
         if over:
-            self.model.held.pop(claim.sample_id)
+            copied = self.model.copied[claim.sample_id]
+            self.model.held[claim.sample_id] = self.model.held[claim.sample_id][:copied]
         return True
 
     def fail(self) -> bool:
@@ -126,7 +139,12 @@ class Walk:
             return False
         self.hand.fail(claim, unsaved=fresh)
         self.model.received += len(fresh)
-        self._end(claim.sample_id, SampleState.FAILED)
+        # what was being extended has its answer still
+        was_extended = self.model.copied[claim.sample_id] > 0
+        lines = self.model.lines.get(claim.sample_id, 0)
+        self._end(claim.sample_id, SampleState.TRUNCATED if was_extended else SampleState.FAILED)
+        if was_extended:
+            self.model.lines[claim.sample_id] = lines
         return True
 
     def many(self) -> bool:
@@ -144,6 +162,7 @@ class Walk:
         self.hand.tick((gain,), entries)
         self._received(first, gained)
         self._received(second, made)
+        self.model.ended.append(len(self.model.held[second.sample_id]))
         self._end(second.sample_id, SampleState.OK)
         self.model.states[third.sample_id] = SampleState.PENDING
         return True
@@ -176,6 +195,30 @@ class Walk:
         assert moved == len(hit)
         return bool(hit)
 
+    def extend(self) -> bool:
+        """Let some truncated answers go on, from one or two pieces of what their lines have."""
+        found = extending.truncated(self.scene.ledger, self.partition_id, -1, 100, None)
+        cuts = [each for each in found if self.random.random() < 0.5]
+        batch = []
+        for cut in cuts:
+            assert cut.output_tokens == self.model.lines[cut.sample_id]
+            n = max(0, cut.output_tokens - self.random.randint(0, 1))
+            ids = [self.random.getrandbits(17) for _ in range(n)]
+            at = self.random.randint(0, n)
+            pieces = [
+                (Segment(from_token=start, rid=rid, server=URL, gen_id=GEN), array("I", part))
+                for start, rid, part in ((0, "one", ids[:at]), (at, "two", ids[at:]))
+                if part
+            ]
+            packed = [(segment, part.tobytes()) for segment, part in pieces]
+            batch.append(Going(cut=cut, pieces=packed))
+            self.model.states[cut.sample_id] = SampleState.PENDING
+            self.model.held[cut.sample_id] = ids
+            self.model.copied[cut.sample_id] = n
+        order = Order(run_id=self.scene.run_id(self.partition_id), who="walk", now=NOW)
+        assert extending.go_on(self.scene.ledger, order, self.partition_id, batch) == []
+        return bool(cuts)
+
     def lose(self) -> bool:
         """Recovery finds lines gone; it looks only where no worker lives."""
         self.bury()
@@ -183,6 +226,7 @@ class Walk:
         repairs.lose_lines(self.scene.ledger, self.partition_id, lost)
         for sample_id in lost:
             del self.model.lines[sample_id]
+            self.model.copied.pop(sample_id, None)
             if self.model.states[sample_id] in KEPT:
                 self.model.states[sample_id] = SampleState.PENDING
         return bool(lost)
@@ -198,6 +242,7 @@ class Walk:
         committed = (line.shard_id, self.hand.shard_bytes, 1)
         repairs.adopt(self.scene.ledger, self.partition_id, [adopted], committed)
         self._received(claim, fresh)
+        self.model.ended.append(n_tokens)
         self._end(claim.sample_id, SampleState.TRUNCATED)
         self.hand.forget(claim)
         return self.bury()
@@ -241,5 +286,7 @@ def test_counters_and_checkpoints_are_true_after_every_step(scene: Scene, seed: 
             walk.check_checkpoints()
 
     walk.check_checkpoints()
+    ended = measures.spread(scene.ledger, partition_id, Measure.OUTPUT)
+    assert ended == Spread.of(walk.model.ended)
     assert scene.view(neighbour) == beside
-    assert len(walk.steps) == 11, walk.steps  # every verb had its turn
+    assert len(walk.steps) == 12, walk.steps  # every verb had its turn

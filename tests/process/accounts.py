@@ -3,7 +3,8 @@
 import orjson
 
 from app.core.spec import from_json
-from app.ledger import runs
+from app.core.spread import Measure
+from app.ledger import measures, runs
 from app.ledger.counters import recount
 from app.simulator.answers import LengthModel, answer
 from app.simulator.tokenizer import encode_chat
@@ -32,6 +33,19 @@ def assert_answers_are_right(
         prompt = encode_chat([{"role": "user", "content": text}])
         assert line["output_ids"] == list(answer(prompt, lengths, max_new_tokens)), line["rid"]
         assert line["completion_tokens"] == len(line["output_ids"])
+
+
+def assert_each_measured_once(run: RunProcess) -> None:
+    """Each answer is counted once in the measures, with its length, in a run without a retry."""
+    view = run.run_view()
+    assert view is not None
+    with run.ledger() as ledger:
+        for partition in runs.partitions_of(ledger, view.id):
+            found = measures.spreads(ledger, partition.id)
+            output, latency = found[Measure.OUTPUT], found[Measure.LATENCY]
+            total = sum(bucket.total for bucket in output.buckets)
+            assert (output.n, total) == (partition.counts.kept, partition.tokens.kept)
+            assert latency.n == found[Measure.FIRST_TOKEN].n <= output.n
 
 
 def assert_books_balance(run: RunProcess) -> None:

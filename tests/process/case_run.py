@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import orjson
+from sqlalchemy import text
 
 from app.ledger import activity, runs
 from app.ledger.lock import living_service
@@ -119,6 +120,19 @@ class CaseRun(RunProcess):
 
     def wait_kept(self, n: int) -> None:
         wait_for(lambda: self.kept() >= n, f"{n} answers", HANG_S)
+
+    def wait_told(self, n: int) -> None:
+        """Wait until the ledger has so many messages as sent.
+
+        Heard is not yet recorded: killed in between, a message comes once more, with the same id.
+        """
+
+        def n_sent() -> int:
+            with self.ledger() as ledger, ledger.read() as connection:
+                sent = text("SELECT count(*) FROM delivery WHERE state = 'sent'")
+                return int(connection.execute(sent).scalar_one())
+
+        wait_for(lambda: n_sent() >= n, f"{n} messages to be recorded as sent", HANG_S)
 
     def kill_all(self) -> None:
         """Kill service and workers, as when the machine goes down."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.simulator.server import SimulatorThread
+from tests.notifying.receiver import Receiver, receiving
 from tests.process.case_run import CaseRun
 
 
@@ -13,6 +14,12 @@ from tests.process.case_run import CaseRun
 def simulator() -> Iterator[SimulatorThread]:
     with SimulatorThread(port=0) as server:
         yield server
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
 
 
 @pytest.fixture

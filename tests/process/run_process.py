@@ -87,6 +87,7 @@ class RunProcess:
     spec_lines: str = ""
     run_lines: str = ""
     wrapper: tuple[str, ...] = ()
+    has_pages: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -128,8 +129,9 @@ max_new_tokens = {self.max_new_tokens}
         """Start it; `more` goes to Popen and wins over the log as its output."""
         command = [sys.executable, "-m", "app", "run", str(self.spec), "--home", str(self.home)]
         with (self.folder / "run.log").open("ab") as log:
+            no_web = () if self.has_pages else ("--no-web",)
             self.process = subprocess.Popen(
-                [*self.wrapper, *command, "--no-web", "--port", "0", *flags],
+                [*self.wrapper, *command, *no_web, "--port", "0", *flags],
                 env={**os.environ, **self.environment},
                 **{"cwd": ROOT, "stdout": log, "stderr": log, **more},
             )
@@ -218,9 +220,16 @@ max_new_tokens = {self.max_new_tokens}
         run = self.run_view()
         return run is not None and run.state is RunState.FINISHED
 
-    def log_tail(self) -> str:
+    def printed(self) -> str:
+        """Return everything that was printed."""
         path = self.folder / "run.log"
-        return path.read_text(errors="replace")[-3000:] if path.exists() else ""
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def log_tail(self) -> str:
+        """Return the end of what the run said and of what its processes logged."""
+        paths = [self.folder / "run.log", *sorted((self.home / "logs").glob("*"))]
+        found = [path for path in paths if path.exists()]
+        return "\n".join(f"{p.name}: {p.read_text(errors='replace')[-3000:]}" for p in found)
 
     def close(self) -> None:
         """End everything that is left, by pid."""

@@ -35,6 +35,7 @@ def states_of_runs(run: CaseRun) -> dict[str, str]:
         return dict(connection.execute("SELECT name, state FROM run").fetchall())
 
 
+@pytest.mark.slow
 def test_two_runs_one_after_the_other_in_one_home(run: CaseRun, simulator: SimulatorThread) -> None:
     simulator.script({"*": ["ok"]})
     run.write_rows(["a0", "a1"])
@@ -51,6 +52,7 @@ def test_two_runs_one_after_the_other_in_one_home(run: CaseRun, simulator: Simul
     assert calls(simulator) == dict.fromkeys(("a0", "a1", "b0", "b1", "b2"), 1)
 
 
+@pytest.mark.slow
 def test_a_second_run_is_given_to_the_living_service_and_followed(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -88,6 +90,7 @@ def test_a_second_run_is_given_to_the_living_service_and_followed(
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.slow
 def test_a_follower_goes_on_by_itself_when_the_service_leaves(
     run: CaseRun, simulator: SimulatorThread, how: signal.Signals
 ) -> None:
@@ -110,6 +113,7 @@ def test_a_follower_goes_on_by_itself_when_the_service_leaves(
     assert calls(simulator)["b1"] == 2
 
 
+@pytest.mark.slow
 def test_a_service_stays_for_the_runs_that_others_gave_it(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -136,6 +140,7 @@ def test_a_service_stays_for_the_runs_that_others_gave_it(
     assert answered(other) == ["b0", "b1"]
 
 
+@pytest.mark.slow
 def test_the_ledgers_locks_survive_whatever_the_service_does(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -182,6 +187,7 @@ def test_the_ledgers_locks_survive_whatever_the_service_does(
     assert view.state is RunState.FINISHED
 
 
+@pytest.mark.slow
 def test_in_sequence_a_partition_begins_when_the_one_before_is_over(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:

@@ -4,6 +4,8 @@ import json
 import signal
 from collections import Counter
 
+import pytest
+
 from app.core.states import PartitionState, RunState
 from app.core.views import PartitionView
 from app.simulator.server import SimulatorThread
@@ -25,6 +27,7 @@ def in_flight(simulator: SimulatorThread) -> Counter[str]:
     return Counter(entry.row[0] for entry in simulator.stats.requests() if entry.ended_at is None)
 
 
+@pytest.mark.slow
 def test_pause_resume_and_concurrency_take_effect_on_the_server(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -61,6 +64,7 @@ def test_pause_resume_and_concurrency_take_effect_on_the_server(
     assert_books_balance(run)
 
 
+@pytest.mark.slow
 def test_drain_export_and_stop_of_a_run_that_lives(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -99,6 +103,7 @@ def test_drain_export_and_stop_of_a_run_that_lives(
     assert_books_balance(run)
 
 
+@pytest.mark.slow
 def test_budget_goal_and_retry_open_again_what_they_had_closed(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:

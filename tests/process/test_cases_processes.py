@@ -17,6 +17,7 @@ from tests.process.case_run import PARTITION, SHORT_TICK, CaseRun
 from tests.process.run_process import ROOT, is_worker, wait_for
 
 
+@pytest.mark.slow
 def test_led_04_a_second_service_is_refused_and_a_killed_one_leaves_no_obstacle(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -42,6 +43,7 @@ def test_led_04_a_second_service_is_refused_and_a_killed_one_leaves_no_obstacle(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
 def test_prc_01_a_signal_waits_for_what_runs_within_the_grace_time(
     run: CaseRun, simulator: SimulatorThread, number: signal.Signals
 ) -> None:
@@ -126,6 +128,7 @@ def test_prc_02_under_nohup_a_closed_terminal_does_not_matter(
     assert "SIGHUP" not in run.log(), "an ignored SIGHUP is heard"
 
 
+@pytest.mark.slow
 def test_prc_02_without_nohup_and_without_a_reader_it_goes_on_and_notes_it(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -152,6 +155,7 @@ def test_prc_02_without_nohup_and_without_a_reader_it_goes_on_and_notes_it(
     run.assert_whole(rows)
 
 
+@pytest.mark.slow
 def test_prc_03_workers_end_with_their_service(run: CaseRun, simulator: SimulatorThread) -> None:
     """Scaled: an answer takes 0.5 s. The next start comes at once, while they are still leaving."""
     rows = [f"a{n}" for n in range(60)]
@@ -174,6 +178,7 @@ def test_prc_03_workers_end_with_their_service(run: CaseRun, simulator: Simulato
     assert max(calls(simulator).values()) <= 2
 
 
+@pytest.mark.slow
 def test_prc_04_a_repeated_error_is_told_once_with_its_count(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:

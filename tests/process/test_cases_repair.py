@@ -38,6 +38,7 @@ def edit_output(run: CaseRun, *, without: set[str], doubled: str) -> None:
     [f"state = 'running', worker_id = 1, {POINTER}", f"state = 'running', {POINTER}"],
     ids=["of its worker", "of nobody"],
 )
+@pytest.mark.slow
 def test_res_05_output_and_ledger_edited_by_hand(
     run: CaseRun, simulator: SimulatorThread, a5: str
 ) -> None:
@@ -60,6 +61,7 @@ def test_res_05_output_and_ledger_edited_by_hand(
     assert report.detail in run.log()
 
 
+@pytest.mark.slow
 def test_res_05_a_line_whose_row_alone_was_set_back_is_adopted(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -94,6 +96,7 @@ def test_res_05_a_finished_run_that_nobody_edited_is_left_as_it_is(
     assert "files repaired" not in {deed.event for deed in run.deeds()}
 
 
+@pytest.mark.slow
 def test_res_07_failed_rows_are_offered_and_tried_again_alone(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:

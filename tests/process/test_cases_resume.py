@@ -25,7 +25,7 @@ def stop_with_three(run: CaseRun, rows: list[str]) -> None:
     assert run.kept() == 3
 
 
-@pytest.mark.parametrize("victim", ["service", "everything"])
+@pytest.mark.parametrize("victim", [pytest.param("service", marks=pytest.mark.slow), "everything"])
 def test_res_01_killed_with_the_slow_rows_in_flight(
     run: CaseRun, simulator: SimulatorThread, victim: str
 ) -> None:
@@ -49,6 +49,7 @@ def test_res_01_killed_with_the_slow_rows_in_flight(
     assert_books_balance(run)
 
 
+@pytest.mark.slow
 def test_res_02_killed_in_the_middle_of_a_line(run: CaseRun, simulator: SimulatorThread) -> None:
     rows = ["a0", "a1", "a2", "a3 @@held", "a4 @@held"]
     simulator.script(HELD)
@@ -68,6 +69,7 @@ def test_res_02_killed_in_the_middle_of_a_line(run: CaseRun, simulator: Simulato
     assert f"torn tail of {torn_bytes} bytes" in run.log()
 
 
+@pytest.mark.slow
 def test_res_03_other_settings_are_refused_or_accepted_under_a_new_gen_id(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -106,6 +108,7 @@ def test_res_03_other_settings_are_refused_or_accepted_under_a_new_gen_id(
     assert {line["max_new_tokens"] for line in run.lines()} == {400, 64}
 
 
+@pytest.mark.slow
 def test_res_03_concurrency_budgets_and_waiting_change_freely(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
@@ -128,6 +131,7 @@ def test_res_03_concurrency_budgets_and_waiting_change_freely(
     run.assert_whole(rows)
 
 
+@pytest.mark.slow
 def test_res_04_resume_with_another_concurrency_three_times(
     tmp_path: Path,
 ) -> None:

@@ -87,7 +87,10 @@ def test_led_05_a_ledger_that_may_not_be_written(run: CaseRun, simulator: Simula
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root can give a file to another user")
-@pytest.mark.parametrize("command", ["run", "status", "pause"])
+@pytest.mark.parametrize(
+    "command",
+    ["run", *(pytest.param(each, marks=pytest.mark.slow) for each in ("status", "pause"))],
+)
 def test_led_05_a_home_of_another_user(
     run: CaseRun, simulator: SimulatorThread, command: str
 ) -> None:

@@ -57,9 +57,9 @@ def test_sto_01_a_full_disk_under_the_output(
             wait_for(lambda: "cannot write" in run.log() if run.is_open() else False, "it is full")
             assert "has only" in run.log_tail(), "no warning came before the disk was full"
             wait_for(lambda: simulator.stats.in_flight == 0, "nothing in flight")
+            wait_for(lambda: "bytes free" in remarks(run), "the worker's words in the figures")
             told = remarks(run)
             assert str(run.output) in told
-            assert "bytes free" in told
             assert ConditionKind.DISK_LOW in told
             done = {key for key, state in run.states().items() if state == "ok"}
             assert {line["id"] for line in run.lines()} == done
@@ -98,6 +98,8 @@ def test_sto_02_temporary_files_lie_beside_their_target_and_symlinks_stay(
     run.assert_whole(["a1", "a2"])
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 def test_sto_03_a_slow_sync_slows_rows_and_nothing_else(
     run: CaseRun, simulator: SimulatorThread, tmp_path: Path
 ) -> None:

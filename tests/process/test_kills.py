@@ -16,6 +16,7 @@ from app.simulator.answers import LengthModel
 from tests.process.accounts import (
     assert_answers_are_right,
     assert_books_balance,
+    assert_each_measured_once,
     assert_exactly_once,
 )
 from tests.process.run_process import RunProcess, SimulatorProcess, wait_for
@@ -28,8 +29,7 @@ SIMULATOR = (
     *("--incremental", "--no-log-requests"),
     *("--mean-tokens", str(LENGTHS.mean_tokens), "--cap-tokens", str(LENGTHS.cap_tokens)),
 )
-FULL = pytest.param(400, 20, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
-SHORT = pytest.param(60, 3)
+N_SAMPLES, N_KILLS = 400, 20
 
 
 class Meter:
@@ -68,11 +68,12 @@ def wait_for_more(run: RunProcess) -> None:
     wait_for(lambda: sum(each.tokens.received for each in run.partitions()) > before, "more tokens")
 
 
-@pytest.mark.parametrize(("n_samples", "n_kills"), [SHORT, FULL])
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("victim", ["worker", "parent", "both"])
-def test_kill_9_of_our_processes(tmp_path: Path, victim: str, n_samples: int, n_kills: int) -> None:
-    random = Random(f"{victim} {n_kills}")
-    texts = random_texts(n_samples, seed=n_kills)
+def test_kill_9_of_our_processes(tmp_path: Path, victim: str) -> None:
+    random = Random(f"{victim} {N_KILLS}")
+    texts = random_texts(N_SAMPLES, seed=N_KILLS)
     # A worker is back within a second: the work must be slow enough to last for all its kills.
     simulator = SimulatorProcess(
         (*SIMULATOR, "--time-factor", "12" if victim == "worker" else "30")
@@ -85,7 +86,7 @@ def test_kill_9_of_our_processes(tmp_path: Path, victim: str, n_samples: int, n_
         with Meter(simulator).reading() as meter:
             run.start()
             wait_for(run.worker_pids, "the first worker")
-            for _ in range(n_kills):
+            for _ in range(N_KILLS):
                 if victim == "worker":
                     # Five deaths in a row without a token are a crash loop, and stop the run.
                     wait_for_more(run)
@@ -105,6 +106,7 @@ def test_kill_9_of_our_processes(tmp_path: Path, victim: str, n_samples: int, n_
         lines = assert_exactly_once(run, "B1_p", texts)
         assert_answers_are_right(lines, texts, LENGTHS, CAP)
         assert_books_balance(run)
+        assert_each_measured_once(run)
         (partition,) = run.partitions()
         assert partition.tokens.wasted == 0
         # Received and generated again: at most what the last 1.5 ticks before each kill brought.
@@ -118,10 +120,11 @@ def test_kill_9_of_our_processes(tmp_path: Path, victim: str, n_samples: int, n_
         simulator.kill()
 
 
-@pytest.mark.parametrize(("n_samples", "n_kills"), [SHORT, FULL])
-def test_kill_9_of_the_simulator(tmp_path: Path, n_samples: int, n_kills: int) -> None:
-    random = Random(n_kills)
-    texts = random_texts(n_samples, seed=n_kills)
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_kill_9_of_the_simulator(tmp_path: Path) -> None:
+    random = Random(N_KILLS)
+    texts = random_texts(N_SAMPLES, seed=N_KILLS)
     simulator = SimulatorProcess((*SIMULATOR, "--time-factor", "30"))
     simulator.start()
     run = RunProcess(tmp_path, simulator.url, max_new_tokens=CAP)
@@ -129,7 +132,7 @@ def test_kill_9_of_the_simulator(tmp_path: Path, n_samples: int, n_kills: int) -
     try:
         run.start()
         wait_for(lambda: run.partitions() and run.partitions()[0].tokens.received, "first tokens")
-        for _ in range(n_kills):
+        for _ in range(N_KILLS):
             wait_for_more(run)
             time.sleep(random.uniform(0.0, 1.5))  # the instant is the test's input
             assert not run.is_finished(), "the work did not last for all kills"
@@ -139,6 +142,7 @@ def test_kill_9_of_the_simulator(tmp_path: Path, n_samples: int, n_kills: int) -
         lines = assert_exactly_once(run, "B1_p", texts)
         assert_answers_are_right(lines, texts, LENGTHS, CAP)
         assert_books_balance(run)
+        assert_each_measured_once(run)
         (partition,) = run.partitions()
         # Nothing that was received was generated again.
         assert partition.tokens.wasted == 0

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import orjson
+import pytest
 
 from app.simulator.answers import LengthModel
 from app.simulator.server import SimulatorThread
@@ -11,6 +12,7 @@ from tests.process.real_input import write_real_prompts
 from tests.process.run_process import RunProcess
 
 
+@pytest.mark.slow
 def test_humaneval_and_fixtures_from_file_to_sealed_output(tmp_path: Path) -> None:
     lengths = LengthModel(mean_tokens=150, cap_tokens=400)
     with SimulatorThread(lengths=lengths, time_factor=40) as simulator:

@@ -17,6 +17,7 @@ from app.simulator.server import SimulatorThread
 from tests.process.accounts import (
     assert_answers_are_right,
     assert_books_balance,
+    assert_each_measured_once,
     assert_exactly_once,
 )
 from tests.process.run_process import RunProcess, wait_for
@@ -32,6 +33,12 @@ _ON_RECOVERY = {
     Seam.RECOVERY_RENAMED,
     Seam.RECOVERY_COMMITTED,
 }
+# Passed only by an order to extend: tests/process/test_extending.py.
+_ON_EXTENDING = {
+    Seam.EXTEND_LIMIT_COMMITTED,
+    Seam.EXTEND_BEFORE_COMMIT,
+    Seam.EXTEND_COMMITTED,
+}
 _IN_WORKER = {
     Seam.SHARD_BEFORE_WRITE,
     Seam.SHARD_WRITTEN,
@@ -41,13 +48,17 @@ _IN_WORKER = {
     Seam.CLAIM_BEFORE_COMMIT,
     Seam.CLAIM_COMMITTED,
 }
-# Of the seams of one kind of write the first stands for the others in script/test.
+# Of the seams of one kind of write one at most stands for the others in script/test.
 _BEHIND = {
     Seam.INTAKE_SCANNED,
+    Seam.INTAKE_BATCH_COMMITTED,
+    Seam.TOKENS_WRITTEN,
     Seam.TOKENS_SYNCED,
     Seam.TOKENS_COMMITTED,
+    Seam.SEAL_WRITTEN,
     Seam.SEAL_SYNCED,
     Seam.SEAL_SHARDS_REMOVED,
+    Seam.MANIFEST_WRITTEN,
     Seam.MANIFEST_RENAMED,
     Seam.SHARD_BEFORE_WRITE,
     Seam.CLAIM_COMMITTED,
@@ -64,6 +75,7 @@ def _assert_whole(run: RunProcess, texts: list[str]) -> None:
     lines = assert_exactly_once(run, "B1_p", texts)
     assert_answers_are_right(lines, texts, LENGTHS, CAP)
     assert_books_balance(run)
+    assert_each_measured_once(run)
 
 
 def _worker_deaths(run: RunProcess) -> list[str]:
@@ -79,7 +91,7 @@ def _each(seams: set[Seam]) -> list[ParameterSet]:
     ]
 
 
-@pytest.mark.parametrize("seam", _each(set(Seam) - _ON_RECOVERY))
+@pytest.mark.parametrize("seam", _each(set(Seam) - _ON_RECOVERY - _ON_EXTENDING))
 def test_a_death_at_a_seam_loses_and_doubles_nothing(tmp_path: Path, seam: Seam) -> None:
     texts = random_texts(N_SAMPLES, seed=3)
     with SimulatorThread(lengths=LENGTHS, time_factor=40, max_running=4) as simulator:
@@ -103,6 +115,7 @@ def test_a_death_at_a_seam_loses_and_doubles_nothing(tmp_path: Path, seam: Seam)
 
 
 @pytest.mark.parametrize("seam", sorted(_ON_RECOVERY))
+@pytest.mark.slow
 def test_a_death_in_the_midst_of_a_repair(tmp_path: Path, seam: Seam) -> None:
     texts = random_texts(N_SAMPLES, seed=5)
     with SimulatorThread(lengths=LENGTHS, time_factor=40, max_running=4) as simulator:

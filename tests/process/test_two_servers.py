@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from app.simulator.answers import LengthModel
 from app.simulator.server import SimulatorThread
 from tests.process.accounts import (
@@ -16,6 +18,7 @@ LENGTHS = LengthModel(mean_tokens=400, cap_tokens=1_000)
 CAP = 1_000
 
 
+@pytest.mark.slow
 def test_two_servers_share_the_work_and_one_carries_on_alone(tmp_path: Path) -> None:
     texts = random_texts(80, seed=2)
     with (

@@ -3,6 +3,8 @@
 from itertools import accumulate
 from pathlib import Path
 
+import pytest
+
 from app.events import Ticked
 from app.simulator.server import SimulatorThread
 from tests.stage import Stage, random_texts
@@ -29,6 +31,8 @@ def in_flight_when_sent(simulator: SimulatorThread, since: float) -> list[int]:
     return [n for (at, step), n in zip(moves, levels, strict=True) if step == 1 and at > since]
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 async def test_concurrency_goes_from_150_to_20_to_300_without_a_killed_request(
     simulator: SimulatorThread, tmp_path: Path
 ) -> None:

@@ -64,8 +64,10 @@ async def test_another_model_after_a_reconnect_halts_with_server_changed(
         await come_back(simulator)
         await shift.gone()
 
-    assert shift.worker.halt_reason.startswith("server changed: ")
-    assert "/models/other" in shift.worker.halt_reason
+    changes = ", ".join(
+        f"{name} /models/toy -> /models/other" for name in ("model_path", "tokenizer_path")
+    )
+    assert shift.worker.halt_reason == f"server changed: {simulator.url} {changes}"
     assert simulator.stats.generate_calls == before
     stage.assert_consistent()
 

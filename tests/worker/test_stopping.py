@@ -15,6 +15,8 @@ from tests.worker.oracle import assert_true_answers, twice_made_tokens
 STOP_BOUND_S = 2.0  # design: a stop is complete within two seconds
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 async def test_a_pause_of_64_long_answers_frees_the_server_and_loses_nothing(
     tmp_path: Path,
 ) -> None:
@@ -93,6 +95,8 @@ async def test_a_drain_that_is_taken_back_goes_on_to_the_end(
     stage.assert_consistent()
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 async def test_an_order_to_stop_does_the_same_as_a_signal(
     simulator: SimulatorThread, tmp_path: Path
 ) -> None:
@@ -130,6 +134,8 @@ async def test_answers_that_end_within_the_grace_time_are_kept(
     stage.assert_consistent()
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 async def test_a_second_leave_skips_the_grace_time(
     simulator: SimulatorThread, tmp_path: Path
 ) -> None:

@@ -1,0 +1,1 @@
+"""The door: who may come in, how, and what everybody else gets."""
