@@ -1,7 +1,8 @@
-"""The bar of progress: done, in flight right after it, and a tick for the tokens spent.
+"""The bar of progress: kept, failed and in flight side by side, a tick for the tokens spent.
 
-Owns the three lengths on one scale of 0 to 100 (per cent of the samples wanted), and their words.
-Pure. Invariant: the fill is 100 only when nothing is left.
+Owns the lengths on one scale of 0 to 100 (per cent of the samples wanted), and their words. Pure.
+Invariants: kept and failed are 100 together only when nothing is left; what failed has a colour
+of its own.
 """
 
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from app.core.estimate import percent as share_of_samples
 from app.core.estimate import wanted_samples
 from app.core.landing import EndsBy, Landing, end_words
 from app.core.types import Counts
+from app.web.draft import Draft
 
 _LEAST_WIDTH = 0.4
 _FULL_PERCENT = 99
+_LAST_TICK = 99.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,7 @@ class Bar:
     """Lengths in per cent of the whole. `tick` is tokens used of the budget, None without one."""
 
     done: float
+    failed: float
     flying: float
     tick: float | None
 
@@ -34,11 +38,27 @@ def bar(
     the prompts are read nothing is done, of a run without any prompt all is.
     """
     wanted = wanted_samples(counts, goal)
-    done = counts.kept if goal is not None else counts.kept + counts.failed
-    share = _tenths(done, wanted) if wanted > 0 else float(percent)
+    over = counts.kept if goal is not None else counts.kept + counts.failed
+    share = _tenths(over, wanted) if wanted > 0 else float(percent)
+    done = min(share, _tenths(counts.kept, wanted)) if wanted > 0 else share
     flying = max(_tenths(counts.running, wanted), _LEAST_WIDTH) if counts.running else 0.0
     tick = None if budget_tokens is None else _tenths(used_tokens, budget_tokens)
-    return Bar(done=share, flying=round(min(flying, 100.0 - share), 1), tick=tick)
+    return Bar(
+        done=done,
+        failed=round(share - done, 1),
+        flying=round(min(flying, 100.0 - share), 1),
+        tick=tick,
+    )
+
+
+def lay(draft: Draft, key: str, lengths: Bar) -> None:
+    """Write the lengths into the bar whose ids begin with `key` (templates/bar.html)."""
+    over = round(lengths.done + lengths.failed, 1)
+    draft.attr(f"{key}-d", width=f"{lengths.done:g}")
+    draft.attr(f"{key}-z", x=f"{lengths.done:g}", width=f"{lengths.failed:g}")
+    draft.attr(f"{key}-g", x=f"{over:g}", width=f"{lengths.flying:g}")
+    if lengths.tick is not None:
+        draft.attr(f"{key}-k", x=f"{min(lengths.tick, _LAST_TICK):g}")
 
 
 def _tenths(part: int, whole: int) -> float:

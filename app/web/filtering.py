@@ -5,6 +5,7 @@ that is none counts as not given; a filter hides rows and removes none, so that 
 server; an order by a figure that moves is held for some seconds by who asks for it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from app.core.estimate import Estimate
 from app.figures import PartitionFigures, RunFigures
 from app.web.standing import standing
 
+_NUMBERS = re.compile(r"([0-9]{1,18})")
 STATES = {
     "all": "All states",
     "attention": "Needs attention",
@@ -110,8 +112,19 @@ def order_of(run: RunFigures, sort: str) -> tuple[int, ...]:
 
     What is not known comes last: a speed, an end.
     """
-    placed = sorted(run.partitions, key=lambda each: (*_place(run, each, sort), each.name))
+    placed = sorted(run.partitions, key=lambda each: (*_place(run, each, sort), by_name(each.name)))
     return tuple(each.id for each in placed)
+
+
+def by_name(name: str) -> tuple[tuple[int, str], ...]:
+    """Return what names are sorted by: numbers in them by their size, as a person counts.
+
+    >>> sorted(["B10_x", "B2_x", "A_1"], key=by_name)
+    ['A_1', 'B2_x', 'B10_x']
+    """
+    return tuple(
+        (int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name) if part
+    )
 
 
 def _place(run: RunFigures, each: PartitionFigures, sort: str) -> tuple[float, ...]:

@@ -12,9 +12,9 @@ from app.core import format as words
 from app.core.estimate import wanted_samples
 from app.core.states import PARTITION_MOVES, RunState
 from app.figures import PartitionFigures, RunFigures
-from app.web.bars import bar, is_over, progress_words
+from app.web.bars import bar, is_over, lay, progress_words
 from app.web.draft import Draft
-from app.web.filtering import EVERYTHING, Listing, order_of
+from app.web.filtering import EVERYTHING, Listing, by_name, order_of
 from app.web.lines import spark_path
 from app.web.row_words import asked, in_flight, left_cells, remarks, silent_since
 from app.web.sheet import Block
@@ -75,7 +75,9 @@ def rows(draft: Draft, run: RunFigures, listing: Listing = EVERYTHING) -> Block:
     view = listing.view
     order = order_of(run, view.sort) if listing.order is None else listing.order
     rank = {partition_id: place for place, partition_id in enumerate(order)}
-    placed = sorted(run.partitions, key=lambda each: (rank.get(each.id, len(rank)), each.name))
+    placed = sorted(
+        run.partitions, key=lambda each: (rank.get(each.id, len(rank)), by_name(each.name))
+    )
     pills = [(standing(run, each), each) for each in placed]
     shown = {each.id for pill, each in pills if view.shows(each.name, pill.kind)}
     for each in run.partitions:
@@ -200,10 +202,7 @@ def _bar(draft: Draft, partition: PartitionFigures, key: str) -> None:
         # not what is in flight: it stands beside the bar, and a frame has little room
         aria_valuetext=f"{partition.percent} % of {_wanted(partition)}",
     )
-    draft.attr(f"{key}-d", width=f"{lengths.done:g}")
-    draft.attr(f"{key}-g", x=f"{lengths.done:g}", width=f"{lengths.flying:g}")
-    if lengths.tick is not None:
-        draft.attr(f"{key}-k", x=f"{min(lengths.tick, 99.2):g}")
+    lay(draft, key, lengths)
 
 
 def _wanted(partition: PartitionFigures) -> str:

@@ -11,7 +11,7 @@ from app.core import format as words
 from app.core.estimate import Estimate
 from app.core.states import RunState
 from app.figures import RunFigures, concerns
-from app.web.bars import bar
+from app.web.bars import bar, lay
 from app.web.draft import Draft
 from app.web.head import pill_of
 from app.web.sheet import Block, Sheet
@@ -77,8 +77,7 @@ def _line(draft: Draft, run: RunFigures, is_card: bool) -> Block:  # noqa: FBT00
         aria_valuenow=str(run.percent),
         aria_valuetext=f"{run.percent} %, {words.plural(counts.kept, 'answer')}",
     )
-    draft.attr(f"{key}-d", width=f"{lengths.done:g}")
-    draft.attr(f"{key}-g", x=f"{lengths.done:g}", width=f"{lengths.flying:g}")
+    lay(draft, key, lengths)
     tokens = words.tokens(run.tokens.used)
     draft.text(f"{key}-w", f"{run.percent} % · {counts.kept:,} answers · {tokens} tokens")
     draft.text(f"{key}-v", rate(run.speed_tokens_per_s))

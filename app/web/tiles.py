@@ -13,7 +13,7 @@ from app.core.estimate import Estimate, wanted_samples
 from app.core.landing import end_words
 from app.core.states import RunState
 from app.figures import PartitionFigures, RunFigures, concerns
-from app.web.bars import bar, is_over
+from app.web.bars import bar, is_over, lay
 from app.web.draft import Draft
 from app.web.head import is_loud
 from app.web.sheet import Block
@@ -115,10 +115,7 @@ def _progress(draft: Draft, run: RunFigures) -> bool:
     draft.text("pct-t", f"{words.tokens(used)}{of} tokens{end}")
     said = f"{run.percent} %, {words.plural(counts.running, 'sample')} in flight"
     draft.attr("all-b", aria_valuenow=str(run.percent), aria_valuetext=said)
-    draft.attr("all-d", width=f"{lengths.done:g}")
-    draft.attr("all-g", x=f"{lengths.done:g}", width=f"{lengths.flying:g}")
-    if lengths.tick is not None:
-        draft.attr("all-k", x=f"{min(lengths.tick, 99.2):g}")
+    lay(draft, "all", lengths)
     return lengths.tick is not None
 
 

@@ -15,7 +15,7 @@ from app.core.states import RunState
 from app.figures import PartitionFigures, RunFigures
 from app.figures.remarks import outcomes
 from app.web import charts, head
-from app.web.bars import bar, is_over
+from app.web.bars import bar, is_over, lay
 from app.web.charted import Charted
 from app.web.charts import Place
 from app.web.draft import Draft
@@ -131,12 +131,11 @@ def _samples_bar(draft: Draft, partition: PartitionFigures) -> None:
     draft.text("pp-n", f"{counts.kept:,}")
     draft.text("pp-of", f"of {wanted:,}")
     draft.attr(
-        "pp-nb",
+        "pp-s-b",
         aria_valuenow=str(round(lengths_of.done)),
         aria_valuetext=f"{counts.kept:,} of {wanted:,} samples",
     )
-    draft.attr("pp-nd", width=f"{lengths_of.done:g}")
-    draft.attr("pp-ng", x=f"{lengths_of.done:g}", width=f"{lengths_of.flying:g}")
+    lay(draft, "pp-s", lengths_of)
     said = [f"{counts.running:,} in flight"] if counts.running else []
     said += [
         f"{n:,} {how}"
