@@ -16,7 +16,7 @@ from app.simulator.server import SimulatorThread
 from app.worker.link import ServerLink
 from app.worker.worker import Worker
 
-HANG_BOUND_S = 30.0
+HANG_BOUND_S = 90.0
 _LOOK_S = 0.01
 
 

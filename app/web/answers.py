@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from markupsafe import Markup
 
 from app.core.views import RunView
 from app.errors import ChangedError
@@ -76,15 +77,23 @@ def way_back(request: Request, run: RunView) -> str:
 
 def refused(request: Request, run: RunView, error: ChangedError, again: Again) -> Response:
     """Say who was quicker, and offer the order all the same: with 409, nothing was changed."""
-    said = f"{error.message}."
     if request.headers.get("hx-request") == "true":
-        undo = Undo(
-            address=again.address,
-            fields=tuple(again.fields),
-            label=again.label,
-            is_stacked=False,
-        )
-        return HTMLResponse(page("toast.html", {"said": said, "undo": undo, "is_bad": True}), 409)
-    values = {"said": said, "again": again, "back": way_back(request, run)}
-    body = page("changed.html", values)
-    return HTMLResponse(document("Changed meanwhile · Longwatch", body, request=request), 409)
+        return HTMLResponse(changed_message(error, again), 409)
+    return HTMLResponse(changed_page(error, again, way_back(request, run), request), 409)
+
+
+def changed_message(error: ChangedError, again: Again) -> Markup:
+    """Return the message that somebody was quicker."""
+    undo = Undo(
+        address=again.address,
+        fields=tuple(again.fields),
+        label=again.label,
+        is_stacked=False,
+    )
+    return page("toast.html", {"said": f"{error.message}.", "undo": undo, "is_bad": True})
+
+
+def changed_page(error: ChangedError, again: Again, back: str, request: Request | None) -> str:
+    """Return the same as a page, for who has no script."""
+    body = page("changed.html", {"said": f"{error.message}.", "again": again, "back": back})
+    return document("Changed meanwhile · Longwatch", body, request=request)

@@ -30,6 +30,7 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 _LOCAL_COOKIE = "assets"
 # a whole line that says something to us alone; what stands inside a line is left as it is
 _COMMENT_LINE = re.compile(rb"^[ \t]*//.*\n?", re.MULTILINE)
+_STYLE_COMMENT = re.compile(rb"/\*.*?\*/\n?", re.DOTALL)
 _INDENTATION = re.compile(rb"^[ \t]+", re.MULTILINE)
 
 
@@ -113,7 +114,7 @@ def own_assets() -> Assets:
     bodies = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in _KINDS}
     bodies["boot.js"] = lean(bodies["boot.js"])
     bodies["app.js"] = _OPENING + lean(_joined(folder / "app", "*.js")) + _CLOSING
-    bodies["app.css"] = _joined(folder / "style", "*.css")
+    bodies["app.css"] = lean_style(_joined(folder / "style", "*.css"))
     files: dict[str, tuple[bytes, str]] = {}
     addresses: dict[str, str] = {}
     for name, body in bodies.items():
@@ -134,6 +135,15 @@ def own_assets() -> Assets:
 
 def _joined(folder: Path, pattern: str) -> bytes:
     return b"\n".join(path.read_bytes() for path in sorted(folder.glob(pattern)))
+
+
+def lean_style(style: bytes) -> bytes:
+    r"""Return a style of ours without its comments and its indentation.
+
+    >>> lean_style(b"/* head */\n@media print {\n  a { top: 0; }\n}\n")
+    b'@media print {\na { top: 0; }\n}\n'
+    """
+    return _INDENTATION.sub(b"", _STYLE_COMMENT.sub(b"", style))
 
 
 def lean(script: bytes) -> bytes:

@@ -20,8 +20,23 @@ from app.web.rendering import page
 
 logger = logging.getLogger("longwatch")
 _MAX_FIELDS = 10
-_WRONG = "This is not the token of this service."
-_BAD_NAME = f"A name has at most {MAX_NAME_CHARS} characters, all of them printable."
+WRONG = "This is not the token of this service."
+BAD_NAME = f"A name has at most {MAX_NAME_CHARS} characters, all of them printable."
+
+
+def too_many(wait_s: int) -> str:
+    """Return what is said to who may not try for so long."""
+    return f"Too many wrong tokens were tried. Try again in {plural(wait_s, 'second')}."
+
+
+def login_page(css_url: str, **values: str) -> str:
+    """Return the page: `next`, where to go; `name`; `error` and `name_error`, what is wrong.
+
+    `again` is where it goes by itself, "" if a person has to log in.
+    """
+    shown: dict[str, object] = {"css": css_url, "max_name": MAX_NAME_CHARS, "next": "/"}
+    shown |= {"name": DEFAULT_NAME, "error": "", "name_error": "", "again": ""} | values
+    return page("login.html", shown)
 
 
 def login_routes(keys: Keys, css_url: str) -> APIRouter:
@@ -52,7 +67,7 @@ class _Desk:
         wanted = local_path(fields.get("next", "/"))
         name = clean_name(fields.get("name", ""))
         if name is None:
-            return self._form(422, next=wanted, name_error=_BAD_NAME)
+            return self._form(422, next=wanted, name_error=BAD_NAME)
         address = request.client.host if request.client else "an unknown address"
         token = fields.get("token", "").strip()
         result, wait_s = self._keys.log_in(token, request.scope.get("client"))
@@ -64,9 +79,8 @@ class _Desk:
             return self._let_in(made, name, wanted, request)
         if result is Login.WRONG:
             logger.warning("login from %s refused: not the token", address)
-            return self._form(401, next=wanted, name=name, error=_WRONG)
-        told = f"Too many wrong tokens were tried. Try again in {plural(wait_s, 'second')}."
-        late = self._form(429, next=wanted, name=name, error=told)
+            return self._form(401, next=wanted, name=name, error=WRONG)
+        late = self._form(429, next=wanted, name=name, error=too_many(wait_s))
         late.headers["retry-after"] = str(wait_s)
         return late
 
@@ -85,9 +99,7 @@ class _Desk:
         return answer
 
     def _form(self, status: int = 200, **values: str) -> HTMLResponse:
-        shown: dict[str, object] = {"css": self._css_url, "max_name": MAX_NAME_CHARS}
-        shown |= {"name": DEFAULT_NAME, "error": "", "name_error": "", "again": ""} | values
-        return HTMLResponse(page("login.html", shown), status)
+        return HTMLResponse(login_page(self._css_url, **values), status)
 
 
 def _once_more(request: Request) -> str:

@@ -4,13 +4,22 @@ A plain form is answered with a page, one of htmx with a message. Nothing of the
 address never comes from a page.
 """
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from app.api import ServiceDoor
 from app.api.notifying import no_target
+from app.notifying import Told
 from app.web.pages import document
 from app.web.rendering import page
+
+
+def told_page(told: Sequence[Told], request: Request | None) -> str:
+    """Return what each target answered, as a page."""
+    body = page("notify_test.html", {"told": told})
+    return document("Test message · Longwatch", body, request=request)
 
 
 def notifying_forms(service: ServiceDoor) -> APIRouter:
@@ -24,7 +33,6 @@ def notifying_forms(service: ServiceDoor) -> APIRouter:
         if request.headers.get("hx-request") == "true":
             said = "; ".join(each.sentence for each in told)
             return HTMLResponse(page("toast.html", {"said": said, "undo": None}))
-        body = page("notify_test.html", {"told": told})
-        return HTMLResponse(document("Test message · Longwatch", body, request=request))
+        return HTMLResponse(told_page(told, request))
 
     return router

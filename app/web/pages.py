@@ -58,6 +58,12 @@ def error_page(status: int, code: str, message: str, hint: str) -> str:
     return document(f"{status} · Longwatch", body)
 
 
+def stop_page(about: About, request: Request | None) -> str:
+    """Return the page that asks how a run is to be stopped, for who has no script."""
+    body = page("stop.html", {"about": about})
+    return document(f"Stop {about.name}?", body, request=request)
+
+
 def page_routes(ledger: Ledger, kinds: Sequence[PageKind]) -> APIRouter:
     router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
     for kind in kinds:
@@ -73,8 +79,7 @@ def page_routes(ledger: Ledger, kinds: Sequence[PageKind]) -> APIRouter:
         if (found.state, "stop") not in RUN_MOVES:
             raise ConflictError(f"run {found.id} is {found.state}; there is nothing to stop")
         about = About(run_id=found.id, name=found.name, n_partitions=0, output_dir=found.output_dir)
-        body = page("stop.html", {"about": about})
-        return HTMLResponse(document(f"Stop {found.name}?", body, request=request))
+        return HTMLResponse(stop_page(about, request))
 
     return router
 

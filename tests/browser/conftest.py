@@ -31,7 +31,7 @@ _ARGUMENTS = (
     "--disable-dev-shm-usage",
 )
 CDN = "https://cdn.jsdelivr.net/**"
-WAIT_MS = 15_000
+WAIT_MS = 45_000
 
 
 @pytest.fixture(scope="session")

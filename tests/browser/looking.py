@@ -29,7 +29,7 @@ async def until_moved(page: Page, n: int = 1) -> None:
 
 
 async def until_reads(
-    locator: Locator, *, text: str = "", value: str = "", within_ms: int = 15_000
+    locator: Locator, *, text: str = "", value: str = "", within_ms: int = 45_000
 ) -> None:
     """Wait until an element's text contains something, or a field's value is something."""
     if value:

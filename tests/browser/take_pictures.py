@@ -1,20 +1,22 @@
 """Takes the README's pictures of the demo: `python -m tests.browser.take_pictures`, three minutes.
 
 Owns what is done on the page before each picture, so that they can be taken again when it changes.
+With `--all FOLDER` it takes everything in the gallery instead (`picture_all.py`), two minutes.
 """
 
 import asyncio
 import re
-import shutil
 import sys
 import tempfile
+from argparse import ArgumentParser
 from pathlib import Path
 
 from playwright.async_api import Browser, Page, async_playwright
 
 from app.web.assets import htmx
-from tests.browser.conftest import CDN
 from tests.browser.htmx_file import htmx_bytes
+from tests.browser.picture_all import picture_all
+from tests.browser.picturing import chromium_of, tab
 
 PICTURES = Path(__file__).parent / "pictures"
 _SERVES = re.compile(r"Longwatch serves .* at (http://\S+)")
@@ -46,7 +48,18 @@ _PAGES = (
 )
 
 
-async def main() -> None:
+def main() -> None:
+    given = ArgumentParser(description=__doc__)
+    given.add_argument("--all", type=Path, metavar="FOLDER", help="picture the whole gallery")
+    out: Path | None = given.parse_args().all
+    if out is None:
+        asyncio.run(_demo())
+    else:
+        out.mkdir(parents=True, exist_ok=True)
+        print(f"{len(asyncio.run(picture_all(out)))} pictures are in {out}")
+
+
+async def _demo() -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "app", "demo", "--home", folder, "--port", "0"]
         demo = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
@@ -69,9 +82,7 @@ async def _address(demo: asyncio.subprocess.Process) -> str:
 async def _take(address: str, folder: Path) -> None:
     script = htmx_bytes(htmx(), folder)
     async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+        chromium = await chromium_of(playwright)
         page = await _open(chromium, f"{address}/runs/1", script, _VIEWS[0][1], "light")
         await page.locator("#rows tr").first.wait_for(timeout=60_000)
         await page.get_by_label("Concurrency of B3_facts").fill("24")
@@ -101,14 +112,7 @@ async def _take(address: str, folder: Path) -> None:
 async def _open(
     chromium: Browser, address: str, script: bytes, viewport: dict[str, int], scheme: str
 ) -> Page:
-    context = await chromium.new_context(
-        viewport=viewport,  # type: ignore[arg-type]  # a plain dict of width and height
-        color_scheme=scheme,  # type: ignore[arg-type]  # light or dark
-        reduced_motion="reduce",
-    )
-    headers = {"content-type": "application/javascript", "access-control-allow-origin": "*"}
-    await context.route(CDN, lambda route: route.fulfill(body=script, headers=headers))
-    page = await context.new_page()
+    page = await tab(chromium, script, viewport, scheme)
     for _ in range(60):
         answer = await page.goto(address, wait_until="domcontentloaded")
         if answer and answer.ok:
@@ -118,4 +122,4 @@ async def _open(
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

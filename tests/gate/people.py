@@ -17,7 +17,7 @@ from app.gate.asking import Address
 
 STRANGER_UID = 65_533
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-_BOUND_S = 30.0
+_BOUND_S = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from app.events import Ticked
 from app.ledger import workers
 from app.simulator.server import SimulatorThread
 from tests.stage import Stage, random_texts
+from tests.waiting import wait_until
 from tests.worker.oracle import assert_true_answers, twice_made_tokens
 
 STOP_BOUND_S = 2.0  # design: a stop is complete within two seconds
@@ -31,7 +32,7 @@ async def test_a_pause_of_64_long_answers_frees_the_server_and_loses_nothing(
             await shift.until(lambda: stats.generated_tokens > 64 * 3_000, "3K tokens each")
             assert stats.running == 64
             shift.worker.leave("paused")
-            await shift.until(
+            await wait_until(
                 lambda: stats.running == stats.in_flight == 0,
                 "an idle server",
                 within_s=STOP_BOUND_S,

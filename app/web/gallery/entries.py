@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from app.core.conditions import Condition, ConditionKind
+from app.core.conditions import ConditionKind
 from app.core.reasons import Choice
-from app.core.states import PartitionState
-from app.core.types import Counts, PartitionId
-from app.figures import PartitionFigures, RunFigures
+from app.core.types import PartitionId
+from app.figures import RunFigures
 from app.ledger.activity import Listing
 from app.web.activity.entries import activity_page
 from app.web.activity.kind import Asked as AskedEntries
 from app.web.charted import Charted
-from app.web.compare.page import choosing_page
+from app.web.compare.page import choosing_page, compare_page
+from app.web.compare.sides import Side
 from app.web.failures.asking import asking_page
 from app.web.failures.page import failures_page
 from app.web.gallery.invented import (
@@ -25,8 +25,6 @@ from app.web.gallery.invented import (
     HOSTILE,
     NO_CHART,
     NOW,
-    PARTITION,
-    PAUSED,
     RUN,
     SERVER,
     STATES,
@@ -34,8 +32,10 @@ from app.web.gallery.invented import (
     condition,
     entry,
     hostile_run,
-    numbered,
 )
+from app.web.gallery.invented_compare import HOSTILE_SIDE, ONE, OTHER, WITHOUT_FIGURES
+from app.web.gallery.invented_huge import HUGE_READ, HUGE_SAMPLE, MANY_SAMPLES
+from app.web.gallery.invented_new_run import CHECKS
 from app.web.gallery.invented_parts import (
     FAILURES,
     KNOWN,
@@ -46,10 +46,19 @@ from app.web.gallery.invented_parts import (
     SAMPLES,
     TOLD,
 )
-from app.web.lengths import Answers
+from app.web.gallery.overviews import (
+    DRAWN,
+    NOTHING_MATCHES,
+    every_pill,
+    of_partition,
+    shown,
+    silent_runner,
+)
+from app.web.new_run.review import review
 from app.web.overview import overview
 from app.web.partition.page import partition_page
 from app.web.partition.reads import Read
+from app.web.partition.table import table
 from app.web.runs import runs_page
 from app.web.samples.asked import Asked
 from app.web.samples.listing import samples_page
@@ -58,14 +67,6 @@ from app.web.samples.reading import Found
 from app.web.server_page.cards import server_page
 from app.web.sheet import Sheet
 
-_OF_PARTITION = (
-    ConditionKind.SLOW,
-    ConditionKind.FAILING,
-    ConditionKind.MANY_TRUNCATED,
-    ConditionKind.MANY_DEGENERATE,
-    ConditionKind.MANY_EMPTY,
-    ConditionKind.MANY_MISMATCHED,
-)
 _OF_RUN = (
     ConditionKind.SERVER_CHANGED,
     ConditionKind.DISK_LOW,
@@ -75,36 +76,7 @@ _OF_RUN = (
     ConditionKind.NOT_SERVED,
     ConditionKind.ALL_PAUSED,
 )
-_DRAWN = Charted(chart=CHART, answers=Answers(lengths=LENGTHS, n_cut=12))
-_OF_THIS = "B1_part"
-
-
-def _overview(run: RunFigures) -> Sheet:
-    entries = [entry(n) for n in range(1, 6)]
-    return overview(run, _DRAWN, "6h", entries)
-
-
-def _pills() -> RunFigures:
-    """Return a run with a partition in each state that a row can show beside STATES' own."""
-    rows = numbered(
-        *[PARTITION] * len(_OF_PARTITION),
-        replace(PARTITION, n_in_flight=0, concurrency_requests=0, counts=Counts(pending=7_000)),
-        replace(PARTITION, state=PartitionState.PAUSED, n_in_flight=9),
-        replace(PARTITION, is_over=True, sealed_at=None, n_in_flight=0, counts=Counts(ok=9_990)),
-        replace(PARTITION, intake="scanned", n_in_flight=0, counts=Counts(pending=7_000)),
-        PAUSED,
-    )
-    held = tuple(
-        Condition(
-            kind=kind,
-            since=condition(kind).since,
-            sentence=f"{row.name} is {kind}.",
-            partition=row.name,
-            ratio=0.52,
-        )
-        for kind, row in zip(_OF_PARTITION, rows, strict=False)
-    )
-    return replace(RUN, partitions=rows, conditions=held)
+_CHOICES = ((7, RUN.name), (9, OTHER.figures.name), (11, HOSTILE))
 
 
 def _with(kind: ConditionKind) -> RunFigures:
@@ -112,11 +84,10 @@ def _with(kind: ConditionKind) -> RunFigures:
 
 
 def _partition(
-    known: Read = KNOWN, drawn: Charted = _DRAWN, **changes: object
+    known: Read = KNOWN, drawn: Charted = DRAWN, **changes: object
 ) -> Callable[[], Sheet]:
     def made() -> Sheet:
-        one: PartitionFigures = replace(PARTITION, name=_OF_THIS, **changes)  # type: ignore[arg-type]  # fields by name
-        run = replace(RUN, partitions=(one,))
+        run, one = of_partition(RUN, name="B1_part", **changes)
         if one.n_in_flight and one.speed_tokens_per_s == 0:
             run = replace(run, conditions=(condition(ConditionKind.STALLED),))
         return partition_page(run, one, known, drawn, "6h")
@@ -124,9 +95,8 @@ def _partition(
     return made
 
 
-def _hostile_partition() -> Sheet:
-    run = hostile_run()
-    return partition_page(run, run.partitions[0], KNOWN, _DRAWN, "6h")
+def _first_partition(run: RunFigures, known: Read = KNOWN) -> Sheet:
+    return partition_page(run, run.partitions[0], known, DRAWN, "6h")
 
 
 def _activity(run: RunFigures, detail: str, n: int) -> Sheet:
@@ -135,16 +105,21 @@ def _activity(run: RunFigures, detail: str, n: int) -> Sheet:
     return activity_page(run, AskedEntries(), listed, ["anna (page)"], ["concurrency"])
 
 
-def _samples(run: RunFigures, *, asked: Asked, is_empty: bool) -> Sheet:
-    found = Found(samples=() if is_empty else tuple(SAMPLES))
+def _samples(run: RunFigures, asked: Asked, found: Found) -> Sheet:
     named = replace(run, partitions=(replace(run.partitions[0], id=PartitionId(1)),))
     return samples_page(named, asked, found)
 
 
+def _compared(one: Side, other: Side) -> Sheet:
+    return compare_page(_CHOICES, one, other, NOW)
+
+
 ENTRIES: dict[str, Callable[[], Sheet]] = {
-    **{f"overview: {name}": partial(_overview, run) for name, run in STATES.items()},
-    **{f"overview: {kind}": partial(_overview, _with(kind)) for kind in _OF_RUN},
-    "overview: every pill": lambda: _overview(_pills()),
+    **{f"overview: {name}": partial(shown, run) for name, run in STATES.items()},
+    **{f"overview: {kind}": partial(shown, _with(kind)) for kind in _OF_RUN},
+    "overview: every pill": every_pill,
+    "overview: runner silent": silent_runner,
+    **{name: partial(shown, RUN, view) for name, view in NOTHING_MATCHES.items()},
     "overview: no chart yet": lambda: overview(RUN, Charted(chart=NO_CHART), "15m", []),
     "runs: none": lambda: runs_page([], NOW),
     "runs: many": lambda: runs_page(
@@ -159,13 +134,19 @@ ENTRIES: dict[str, Callable[[], Sheet]] = {
     "partition: stalled": _partition(speed_tokens_per_s=0.0),
     "partition: with a budget": _partition(token_budget_tokens=10_000_000, goal_samples=7_000),
     "partition: nothing measured": _partition(NOT_MEASURED, Charted(chart=NO_CHART)),
-    "partition: hostile": _hostile_partition,
+    "partition: huge": lambda: _first_partition(STATES["huge"], HUGE_READ),
+    "partition: hostile": lambda: _first_partition(hostile_run()),
+    "chart as table": lambda: table(RUN, None, CHART, LENGTHS),
     "failures: none": lambda: failures_page(RUN, NO_FAILURES, Choice()),
     "failures: some": lambda: failures_page(RUN, FAILURES, Choice()),
     "failures: asked first": lambda: asking_page(RUN, FAILURES, Choice()),
-    "samples: none fits": lambda: _samples(RUN, asked=Asked(q=HOSTILE), is_empty=True),
-    "samples: some": lambda: _samples(RUN, asked=Asked(), is_empty=False),
+    "samples: none fits": lambda: _samples(RUN, Asked(q=HOSTILE), Found(samples=())),
+    "samples: some": lambda: _samples(RUN, Asked(), Found(samples=tuple(SAMPLES))),
+    "samples: many": lambda: _samples(
+        RUN, Asked(), Found(samples=MANY_SAMPLES, next=Asked(begin="B1_glaive", after=50))
+    ),
     "sample: truncated": lambda: sample_page(RUN, OPENED),
+    "sample: huge": lambda: sample_page(RUN, HUGE_SAMPLE),
     "activity: none": lambda: _activity(RUN, "", 0),
     "activity: some": lambda: _activity(RUN, "64 -> 96", 60),
     "activity: hostile": lambda: _activity(hostile_run(), HOSTILE, 3),
@@ -173,5 +154,9 @@ ENTRIES: dict[str, Callable[[], Sheet]] = {
     "server: away, and one that tells nothing": lambda: server_page(
         replace(RUN, servers=(AWAY_SERVER, UNKNOWN_SERVER)), {}
     ),
-    "compare: which two": lambda: choosing_page(((1, "night"), (2, HOSTILE)), (0, 0), NOW),
+    "compare: which two": lambda: choosing_page(_CHOICES, (0, 0), NOW),
+    "compare: two runs": partial(_compared, ONE, OTHER),
+    "compare: hostile": partial(_compared, ONE, HOSTILE_SIDE),
+    "compare: one without figures": partial(_compared, ONE, WITHOUT_FIGURES),
+    **{f"new run, check: {name}": partial(review, one, NOW) for name, one in CHECKS.items()},
 }

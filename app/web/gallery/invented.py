@@ -65,6 +65,12 @@ PAUSED = replace(
 )
 DRAINING = replace(PARTITION, state=PartitionState.DRAINING, n_in_flight=9)
 BUDGETED = replace(PARTITION, token_budget_tokens=10_000_000, percent=63)
+STALLED = replace(
+    PARTITION,
+    speed_tokens_per_s=0.0,
+    last_token_at=NOW - timedelta(seconds=840),
+    time_left=Unknown(why="no token comes"),
+)
 FAILING = replace(PARTITION, counts=replace(PARTITION.counts, failed=37), own_concurrency=40)
 SCANNING = replace(
     PARTITION,
@@ -74,6 +80,7 @@ SCANNING = replace(
     n_in_flight=0,
     percent=0,
     time_left=Unknown(why="reading the prompts"),
+    speed_tokens_per_s=None,
     spark_tokens_per_s=(),
 )
 BUDGET_USED = replace(
@@ -194,7 +201,12 @@ STATES: dict[str, RunFigures] = {
         heartbeat_at=None,
         servers=(ServerLoad(url="http://localhost:30000"),),
     ),
-    "stalled": replace(RUN, conditions=(condition(ConditionKind.STALLED),)),
+    "stalled": replace(
+        RUN,
+        speed_tokens_per_s=0.0,
+        conditions=(condition(ConditionKind.STALLED),),
+        partitions=numbered(STALLED, FINISHED, PAUSED),
+    ),
     "server away": replace(
         RUN,
         conditions=(condition(ConditionKind.WAITING_FOR_SERVER),),

@@ -4,28 +4,27 @@ Off unless LONGWATCH_DEV_GALLERY is set: nothing here is of any run, and its but
 that exists.
 """
 
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
 from app.api import ServiceDoor
 from app.errors import NotFoundError
-from app.web.answers import Undo
 from app.web.gallery.entries import ENTRIES
+from app.web.gallery.overviews import NOTHING_MATCHES
+from app.web.gallery.pages import PAGES
 from app.web.pages import document
 from app.web.rendering import draw, page
 
 ADDRESS = "/dev/gallery"
-_MESSAGES = (
-    ("B4_code: concurrency 64 → 96", Undo(address="/runs/7/p/4/concurrency"), False),
-    ("B6_dialogue paused; 38 half-written answers saved", None, False),
-    ("Not sent: the service does not answer, and nothing was changed. " * 2, None, True),
-)
 
 
 def address_of(name: str) -> str:
-    return f"{ADDRESS}/{quote(name, safe='')}"
+    """Return where an entry hangs, with the query that its page would have."""
+    view = NOTHING_MATCHES.get(name)
+    query = f"?{urlencode(view.query)}" if view else ""
+    return f"{ADDRESS}/{quote(name, safe='')}{query}"
 
 
 def gallery_routes(service: ServiceDoor) -> APIRouter:
@@ -42,22 +41,14 @@ def gallery_routes(service: ServiceDoor) -> APIRouter:
     @router.get(ADDRESS)
     def hung(request: Request) -> HTMLResponse:
         """List everything that hangs here."""
-        listed = [(name, address_of(name)) for name in (*ENTRIES, "messages")]
+        listed = [(name, address_of(name)) for name in (*ENTRIES, *PAGES)]
         body = page("gallery/page.html", {"listed": listed})
         return HTMLResponse(document("Gallery · Longwatch", body, request=request))
 
-    @router.get(f"{ADDRESS}/messages")
-    def messages(request: Request) -> HTMLResponse:
-        """Show messages where they appear, for as long as somebody looks."""
-        drawn = [
-            page("toast.html", {"said": said, "undo": undo, "is_bad": is_bad})
-            for said, undo, is_bad in _MESSAGES
-        ]
-        body = page("gallery/messages.html", {"drawn": drawn})
-        return HTMLResponse(document("Messages · Longwatch", body, request=request))
-
     @router.get(f"{ADDRESS}/{{name}}")
     def one(name: str, request: Request) -> HTMLResponse:
+        if name in PAGES:
+            return HTMLResponse(PAGES[name](request))
         if name not in ENTRIES:
             raise NotFoundError(f'no "{name[:80]}" hangs in the gallery', hint=f"see {ADDRESS}")
         sheet = ENTRIES[name]()
