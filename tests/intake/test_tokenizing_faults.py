@@ -123,12 +123,17 @@ async def test_a_cancelled_tokenizing_goes_on_where_it_was(desk: Desk) -> None:
     "seam",
     [
         f"{Seam.INTAKE_BATCH_COMMITTED}:1",
-        f"{Seam.INTAKE_SCANNED}:1",
         f"{Seam.TOKENS_WRITTEN}:2",
-        f"{Seam.TOKENS_SYNCED}:2",
-        f"{Seam.TOKENS_COMMITTED}:2",
-        f"{Seam.MANIFEST_WRITTEN}:1",
-        f"{Seam.MANIFEST_RENAMED}:1",
+        *(
+            pytest.param(seam, marks=pytest.mark.slow)
+            for seam in (
+                f"{Seam.INTAKE_SCANNED}:1",
+                f"{Seam.TOKENS_SYNCED}:2",
+                f"{Seam.TOKENS_COMMITTED}:2",
+                f"{Seam.MANIFEST_WRITTEN}:1",
+                f"{Seam.MANIFEST_RENAMED}:1",
+            )
+        ),
     ],
 )
 async def test_a_death_between_any_two_effects_is_made_good_by_the_next_start(

@@ -106,7 +106,13 @@ def sent_since(simulator: SimulatorThread, before: Mapping[str, int]) -> dict[st
     return {key: n for key, n in calls_since(simulator, before).items() if key in ROWS}
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "Asia/Kolkata",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("UTC", "America/New_York")),
+    ],
+)
 def test_prg_04_every_time_has_its_offset_and_elapsed_is_right(
     run: CaseRun, simulator: SimulatorThread, zone: str
 ) -> None:

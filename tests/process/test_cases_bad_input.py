@@ -68,6 +68,9 @@ MISTAKES = {
 }
 
 
+N_AT_ONCE = 3
+
+
 def assert_one_message(run: CaseRun, simulator: SimulatorThread, *flags: str) -> str:
     told = run.ask("run", *(flags or (str(run.spec),)), "--port", "0")
     assert told.returncode == 1, told.stdout
@@ -81,7 +84,14 @@ def assert_one_message(run: CaseRun, simulator: SimulatorThread, *flags: str) ->
     return told.stderr
 
 
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+# each is a process of its own; the words themselves have faster tests
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(mistake, id=name, marks=pytest.mark.slow if n >= N_AT_ONCE else ())
+        for n, (name, mistake) in enumerate(MISTAKES.items())
+    ],
+)
 def test_a_wrong_spec_is_one_message(
     run: CaseRun, simulator: SimulatorThread, mistake: Mistake
 ) -> None:
@@ -130,9 +140,9 @@ def _no_usable_record(run: CaseRun) -> None:
     ("write", "words"),
     [
         (_no_usable_record, ("none of the first 32 records", PARTITION, "line 1")),
-        (_empty_folder, ("holds no prompts", "prompts.jsonl")),
-        (_torn_parquet, (f"{PARTITION}.parquet",)),
-        (_foreign_zst, (f"{PARTITION}.jsonl.zst",)),
+        pytest.param(_empty_folder, ("holds no prompts", "prompts.jsonl"), marks=pytest.mark.slow),
+        pytest.param(_torn_parquet, (f"{PARTITION}.parquet",), marks=pytest.mark.slow),
+        pytest.param(_foreign_zst, (f"{PARTITION}.jsonl.zst",), marks=pytest.mark.slow),
     ],
     ids=["no usable record", "no prompts", "a torn parquet file", "plain text called zst"],
 )
@@ -152,8 +162,10 @@ def test_prompts_that_cannot_be_read_are_one_message(
     ("flags", "words"),
     [
         (("--token-budget", "1 million"), ("--token-budget", '"1 million"', "10M")),
-        (("--short-concurrency", "0"), ("--short-concurrency", "0")),
-        (("--partition", "B9_none"), ("B9_none", PARTITION)),
+        pytest.param(
+            ("--short-concurrency", "0"), ("--short-concurrency", "0"), marks=pytest.mark.slow
+        ),
+        pytest.param(("--partition", "B9_none"), ("B9_none", PARTITION), marks=pytest.mark.slow),
         (("--top-p", "1.5"), ("top_p", "1.5", "at most 1")),
     ],
     ids=["budget", "concurrency", "partition", "top-p"],
