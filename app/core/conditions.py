@@ -34,6 +34,7 @@ class ConditionKind(StrEnum):
     DISK_LOW = "disk low"
     STORAGE_SLOW = "storage slow"
     LEDGER_LOG = "ledger log large"
+    PARTITION_STALLED = "partition stalled"
     MANY_MISMATCHED = "many mismatched"
     MANY_EMPTY = "many empty"
     FAILING = "failing"
@@ -45,6 +46,7 @@ class ConditionKind(StrEnum):
 
 
 PARTITION_KINDS = (
+    ConditionKind.PARTITION_STALLED,
     ConditionKind.MANY_MISMATCHED,
     ConditionKind.MANY_EMPTY,
     ConditionKind.FAILING,

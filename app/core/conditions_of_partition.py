@@ -1,8 +1,8 @@
 """The conditions of one partition, from what was seen of it and a `now`.
 
-Owns *slow*, *draining* and *budget reached*: when each begins, when it ends, its sentence; how its
-answers ended is `conditions_of_outcomes.py`'s. Pure. Invariant: what began ends with a margin, so
-that nothing flaps at the edge.
+Owns *partition stalled*, *slow*, *draining* and *budget reached*: when each begins, when it ends,
+its sentence; how its answers ended is `conditions_of_outcomes.py`'s. Pure. Invariant: what began
+ends with a margin, so that nothing flaps at the edge.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,6 +12,7 @@ from datetime import datetime
 from app.core.conditions import Condition, ConditionKind, Key, by_key
 from app.core.conditions_of_outcomes import Outcomes, outcome_conditions
 from app.core.format import plural, span_of, speed, tokens
+from app.core.silence import Silence, stands_still
 from app.core.thresholds import RunThresholds
 
 # what began below a speed ends at so many times it
@@ -39,6 +40,7 @@ class PartitionFacts:
     """What was known of a partition at one moment.
 
     `is_watched`: it has work left, in a run that lives. `is_working`: it may take samples now.
+    `silence` is None while nothing is in flight or something of the whole run explains it,
     `beside_best` is None while it says nothing, `draining_since` while it does not drain. `n_left`:
     samples that a budget which is reached leaves undone, 0 while none is.
     """
@@ -47,6 +49,8 @@ class PartitionFacts:
     is_watched: bool = True
     is_working: bool = True
     n_in_flight: int = 0
+    silence: Silence | None = None
+    stall_after_s: float = 600.0
     outcomes: Outcomes = field(default_factory=Outcomes)
     beside_best: BesideBest | None = None
     draining_since: datetime | None = None
@@ -66,10 +70,25 @@ def partition_conditions(
     found: list[Condition | None] = []
     if facts.is_watched:
         seen = replace(facts.outcomes, n_in_flight=facts.n_in_flight, is_working=facts.is_working)
+        found.append(_stalled(facts, now))
         found += outcome_conditions(facts.name, seen, limits, now, last)
         found += [_slow(facts, limits, now, last), _draining(facts)]
     found.append(_budget_reached(facts, now, last))
     return tuple(one for one in found if one is not None)
+
+
+def _stalled(facts: PartitionFacts, now: datetime) -> Condition | None:
+    silence = facts.silence
+    if silence is None or not stands_still(silence, facts.stall_after_s, now):
+        return None
+    return Condition(
+        kind=ConditionKind.PARTITION_STALLED,
+        since=silence.since,
+        sentence=f"{facts.name} is stalled: no token for"
+        f" {plural(facts.n_in_flight, 'request')} of it for {span_of(silence.since, now)}, while"
+        " the server makes others. Restart requests saves what they have and sends them anew.",
+        partition=facts.name,
+    )
 
 
 def _slow(

@@ -14,7 +14,7 @@ from app.core.pace import Seen
 from app.core.spec import from_json
 from app.core.states import RunState
 from app.core.views import PartitionView, RunView
-from app.figures.ends import NO_SHARE, EndMemory, Ends, Facts
+from app.figures.ends import NO_SHARE, STALLED, EndMemory, Ends, Facts
 from app.figures.forecasting import Outlook, outlook, progress_percent
 from app.figures.knowing import conditions_of, heartbeat_at
 from app.figures.landings import cut_at_deadlines, landings, run_landing
@@ -56,7 +56,7 @@ def collect(
     views = [_outlook(ledger, look, each, speedometer) for each in look.partitions]
     found = conditions_of(ledger, look, views, speedometer)
     silence = _silence(run, found)
-    ends = _ends(look, views, speedometer, silence)
+    ends = _ends(look, views, speedometer, silence, found)
     landing_of = landings(run, views, ends.partitions, look.now)
     shown = cut_at_deadlines(run, views, ends, look.now)
     figures = [
@@ -106,7 +106,11 @@ def _outlook(
 
 
 def _ends(
-    look: Look, views: Sequence[Outlook], speedometer: Speedometer | None, silence: str | None
+    look: Look,
+    views: Sequence[Outlook],
+    speedometer: Speedometer | None,
+    silence: str | None,
+    found: Sequence[Condition],
 ) -> Ends:
     run, at_s = look.run, look.at_s
     facts = Facts(
@@ -114,7 +118,7 @@ def _ends(
         spec=look.spec,
         at_s=at_s,
         silence=silence,
-        silences=_silences(look, views, speedometer),
+        silences=_silences(look, views, speedometer, found),
         budget_tokens=run.token_budget,
         budget_left_tokens=None if run.token_budget is None else run.token_budget - _used(look),
     )
@@ -125,16 +129,22 @@ def _ends(
 
 
 def _silences(
-    look: Look, views: Sequence[Outlook], speedometer: Speedometer | None
+    look: Look,
+    views: Sequence[Outlook],
+    speedometer: Speedometer | None,
+    conditions: Sequence[Condition],
 ) -> dict[str, str]:
     """Return why single partitions have no end: what went before says nothing of when they do."""
     found: dict[str, str] = {}
+    stalled = {c.partition for c in conditions if c.kind is ConditionKind.PARTITION_STALLED}
     for view in views:
         partition = view.partition
         if not view.goes_on:
             continue
         if _concurrency(look, partition) == 0:
             found[partition.name] = NO_SHARE
+        elif partition.name in stalled:
+            found[partition.name] = STALLED
         elif speedometer is not None and speedometer.shown(partition.id) == 0.0:
             found[partition.name] = "no tokens are coming"
     return found

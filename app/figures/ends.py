@@ -11,13 +11,14 @@ what people change and what ends or opens again is not smoothed.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.core.estimate import Estimate, Unknown, samples_left, wanted_samples
+from app.core.estimate import Estimate, Unknown
 from app.core.forecast import Forecast
 from app.core.pace import Seen
-from app.core.showing import Shown, at_least, not_steady, smoothed, too_few
+from app.core.showing import Shown, at_least, not_steady, smoothed
 from app.core.spec import RunSpec
 from app.core.states import PartitionState
 from app.core.views import PartitionView
+from app.figures.enough import few, is_open, no_lengths
 from app.figures.forecasting import Outlook, could_decide, foresee
 
 FRESH_S = 10.0
@@ -28,6 +29,7 @@ _SEED_S = 300.0
 NOTHING_LEFT = Estimate(low_s=0.0, mid_s=0.0, high_s=0.0)
 _RUN = ""
 NO_SHARE = "its class has no concurrency left for it"
+STALLED = "stalled"
 _NEAR = Unknown(why="estimating: near its end")
 
 
@@ -129,7 +131,7 @@ class EndMemory:
         if controls != self._controls:
             self._controls = controls
             self._shown.clear()
-        sure = frozenset(view.partition.name for view in going if _few(view) is None)
+        sure = frozenset(view.partition.name for view in going if few(view) is None)
         if sure - self._sure:  # what was said of the run was said without them
             self._shown.pop(_RUN, None)
         self._sure = sure
@@ -146,12 +148,12 @@ class EndMemory:
             return NOTHING_LEFT
         if partition.state is PartitionState.PAUSED:
             return Unknown(why="paused", work_s=self._work.get(partition.name))
-        silence = facts.silence or facts.silences.get(partition.name) or _no_lengths(view)
+        silence = facts.silence or facts.silences.get(partition.name) or no_lengths(view)
         if silence is not None:
             self._shown.pop(partition.name, None)
             return Unknown(why=silence)
-        left = _few(view) or self._shown_end(partition.name, facts.at_s, is_new=is_new)
-        return _NEAR if _is_nothing(left) and _is_open(view) else left
+        left = few(view) or self._shown_end(partition.name, facts.at_s, is_new=is_new)
+        return _NEAR if _is_nothing(left) and is_open(view) else left
 
     def _of_run(
         self, facts: Facts, going: Sequence[Outlook], *, is_new: bool
@@ -159,21 +161,20 @@ class EndMemory:
         if not going:
             paused = any(not view.partition.is_over for view in facts.views)
             return Unknown(why="all that is left is paused") if paused else NOTHING_LEFT
-        silent = [facts.silences.get(view.partition.name) for view in going]
-        silence = facts.silence or (silent[0] if all(silent) else None)
+        silence = facts.silence or _silence_of_all(facts, going)
         unknown = self._unknown(facts, going)
         if silence is None and unknown is None:
             left = self._shown_end(_RUN, facts.at_s, is_new=is_new)
-            is_open = any(_is_open(view) for view in going)
-            return _NEAR if _is_nothing(left) and is_open else left
+            is_any_open = any(is_open(view) for view in going)
+            return _NEAR if _is_nothing(left) and is_any_open else left
         self._shown.pop(_RUN, None)
         if silence is None and unknown is not None:
-            silence = _no_lengths(unknown)
+            silence = no_lengths(unknown)
             if silence is None:
-                few = _few(unknown)
-                if few is not None and len(facts.views) > 1:  # not of the run: say whose
-                    few = Unknown(why=f"{few.why}, in {unknown.partition.name}")
-                return few or Unknown(why="estimating")
+                why = few(unknown)
+                if why is not None and len(facts.views) > 1:  # not of the run: say whose
+                    why = Unknown(why=f"{why.why}, in {unknown.partition.name}")
+                return why or Unknown(why="estimating")
         return Unknown(why=silence or "estimating")
 
     def _unknown(self, facts: Facts, going: Sequence[Outlook]) -> Outlook | None:
@@ -181,14 +182,15 @@ class EndMemory:
 
         One that could not end last, or waits for its turn, may be taken to be like its class.
         """
-        sure = {view.partition.class_name for view in going if _few(view) is None}
+        sure = {view.partition.class_name for view in going if few(view) is None}
         for view in going:
-            if _no_lengths(view) or view.partition.class_name not in sure:
+            if no_lengths(view) or view.partition.class_name not in sure:
                 return view
             waits = facts.silences.get(view.partition.name) == NO_SHARE
-            if _few(view) is None or waits or not isinstance(self._found, Forecast):
+            if few(view) is None or waits or not isinstance(self._found, Forecast):
                 continue
-            if could_decide(view, going, facts.spec, self._found):
+            is_silent = view.partition.name in facts.silences
+            if is_silent or could_decide(view, going, facts.spec, self._found):
                 return view
         return None
 
@@ -223,28 +225,14 @@ def _wanted(partition: PartitionView) -> tuple[object, ...]:
     )
 
 
+def _silence_of_all(facts: Facts, going: Sequence[Outlook]) -> str | None:
+    """Return why the run has no end: nothing comes for any, or one of them stands still."""
+    silent = [facts.silences.get(view.partition.name) for view in going]
+    for view, why in zip(going, silent, strict=True):
+        if why == STALLED:
+            return f"{view.partition.name} is {STALLED}"
+    return silent[0] if all(silent) else None
+
+
 def _is_nothing(left: Estimate | Unknown) -> bool:
     return isinstance(left, Estimate) and left.high_s <= 0
-
-
-def _is_open(view: Outlook) -> bool:
-    """Return whether samples run or may be claimed."""
-    counts, goal = view.partition.counts, view.partition.goal_samples
-    may_claim = view.partition.state is PartitionState.ACTIVE and samples_left(counts, goal) > 0
-    return counts.running > 0 or may_claim
-
-
-def _no_lengths(view: Outlook) -> str | None:
-    """Return why the work itself is not known yet."""
-    if view.partition.intake == "scanning":
-        return "reading the prompts"
-    return "not measured, no service runs" if view.known is None else None
-
-
-def _few(view: Outlook) -> Unknown | None:
-    """Return why its own answers do not say enough yet, None where they do."""
-    if isinstance(view.left, Unknown):
-        return view.left
-    counts = view.partition.counts
-    wanted = wanted_samples(counts, view.partition.goal_samples)
-    return too_few(counts.kept + counts.failed, wanted)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from app.core.budget import remaining_goal
 from app.core.conditions import Condition, ConditionKind
 from app.core.conditions_of_partition import BesideBest, PartitionFacts, partition_conditions
+from app.core.silence import Silence
 from app.core.states import PartitionState, RunState
 from app.core.types import PartitionId
 from app.core.views import PartitionView
@@ -50,6 +51,8 @@ def conditions_of_partitions(
     found: list[Condition] = []
     for partition in look.partitions:
         facts = _facts(look, partition, memory)
+        if memory is not None and not is_explained:
+            facts = replace(facts, silence=_silence(look, partition, memory))
         found += partition_conditions(facts, limits, look.now, before)
     return tuple(found)
 
@@ -63,6 +66,10 @@ def _learn(ledger: Ledger, look: Look, memory: Recent, *, is_explained: bool) ->
         for each in look.partitions
     )
     for each in look.partitions:
+        if _flying(look, each):
+            memory.flying_since_s.setdefault(each.id, look.at_s)
+        else:
+            memory.flying_since_s.pop(each.id, None)
         track = memory.outcomes.setdefault(each.id, OutcomeTrack())
         track.add(look.at_s, each.counts, charged.get(each.id, Charged()), keep_n)
         best = memory.best_speeds.setdefault(each.id, BestSpeed())
@@ -88,7 +95,7 @@ def _sends_all_it_may(look: Look, partition: PartitionView) -> bool:
     ]
     if any(b is not None and b - taken < partition.max_new_tokens for b, taken in budgets):
         return False
-    flying = sum(each.in_flight for each in look.workers if each.partition_id == partition.id)
+    flying = _flying(look, partition)
     may = partition.own_concurrency or look.shares.get(partition.id) or 0
     is_held_back = partition.intake == "scanned" or any(b is not None for b, _ in budgets)
     if is_held_back and flying * 2 < may:
@@ -105,9 +112,8 @@ def _facts(look: Look, partition: PartitionView, memory: Recent | None) -> Parti
         name=partition.name,
         is_watched=look.run.state in _LIVE and look.is_served and not partition.is_over,
         is_working=_is_working(look, partition),
-        n_in_flight=sum(
-            each.in_flight for each in look.workers if each.partition_id == partition.id
-        ),
+        n_in_flight=_flying(look, partition),
+        stall_after_s=look.spec.stall_after_s,
         draining_since=partition.state_since
         if partition.state is PartitionState.DRAINING
         else None,
@@ -122,6 +128,31 @@ def _facts(look: Look, partition: PartitionView, memory: Recent | None) -> Parti
     outcomes = memory.outcomes[partition.id].seen(look.spec.thresholds, active_at_s)
     return replace(
         facts, outcomes=outcomes, beside_best=_beside_best(look, memory.best_speeds[partition.id])
+    )
+
+
+def _flying(look: Look, partition: PartitionView) -> int:
+    return sum(each.in_flight for each in look.workers if each.partition_id == partition.id)
+
+
+def _silence(look: Look, partition: PartitionView, memory: Recent) -> Silence | None:
+    """Return since when nothing has come for its requests, None if nothing is in flight."""
+    flying_since_s = memory.flying_since_s.get(partition.id)
+    if flying_since_s is None:
+        return None
+    mine = [each for each in look.workers if each.partition_id == partition.id]
+    if any(each.waiting_since for each in mine):
+        return None
+    since = look.now - timedelta(seconds=look.at_s - flying_since_s)
+    others = [each.last_token_at for each in look.workers if each.partition_id != partition.id]
+    others += [load.progressed_at for load in look.servers]
+    waiting = [load.waiting_requests for load in look.servers]
+    waits = [load.first_token_p99_s for load in look.servers if load.first_token_p99_s is not None]
+    return Silence(
+        since=max([since, *(each.last_token_at for each in mine if each.last_token_at)]),
+        others_at=max((at for at in others if at is not None), default=None),
+        n_waiting=sum(n or 0 for n in waiting),
+        first_token_p99_s=max(waits, default=None),
     )
 
 

@@ -122,8 +122,13 @@ def longest_window(limits: RunThresholds) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Recent:
-    """What is remembered of a run's partitions. `attempt_id`: of the last attempt looked at."""
+    """What is remembered of a run's partitions.
+
+    `flying_since_s`: since when, without a gap, a partition has had something in flight.
+    `attempt_id`: of the last attempt looked at.
+    """
 
     outcomes: dict[PartitionId, OutcomeTrack] = field(default_factory=dict)
     best_speeds: dict[PartitionId, BestSpeed] = field(default_factory=dict)
+    flying_since_s: dict[PartitionId, float] = field(default_factory=dict)
     attempt_id: int | None = None

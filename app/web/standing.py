@@ -85,6 +85,9 @@ def _troubled(run: RunFigures, partition: PartitionFigures) -> Pill | None:
     if stalled is not None and partition.n_in_flight:
         return Pill(kind="warn", word=f"Stalled {since(run, stalled)}")
     mine = {one.kind: one for one in run.conditions if one.partition == partition.name}
+    silent = mine.get(ConditionKind.PARTITION_STALLED)
+    if silent is not None:
+        return Pill(kind="warn", word=f"Stalled {since(run, silent)}")
     for condition_kind, (kind, word, sign) in _FIGURED.items():
         one = mine.get(condition_kind)
         if one is not None:

@@ -25,6 +25,7 @@ Key = tuple[str, str]
 OVER = "over after "
 # what the pill of a row says, by the kind that a partition has and none that is graver
 PILLS = {
+    ConditionKind.PARTITION_STALLED: "Stalled",
     ConditionKind.MANY_MISMATCHED: "Mismatched",
     ConditionKind.MANY_EMPTY: "Empty",
     ConditionKind.FAILING: "Failing",
@@ -34,7 +35,7 @@ PILLS = {
     ConditionKind.DRAINING: "Draining",
     ConditionKind.BUDGET_REACHED: "Budget used",
 }
-_FIGURES = re.compile(r"(\d[\d.,:]*( (s|min|h|d|B|[kMGT]B))? ?)+")
+_FIGURES = re.compile(r"(\d[\d.,:]*( ?(s|m|min|h|d|B|[kMGT]B)\b)? ?)+")
 
 
 def heard_by(receiver: Receiver) -> dict[str, str]:
@@ -173,8 +174,8 @@ def watching(run: RunProcess, receiver: Receiver) -> Iterator[Eyes]:
 
 
 def _says(shown: str, words: str) -> bool:
-    """Whether it is these words; of a server that is away more follows, such as since when."""
-    return shown == words or (shown.startswith(f"{words} ") and " Away since " in shown)
+    """Whether it is these words; of a server that is away more follows, such as who waits."""
+    return shown == words or (shown.startswith(f"{words} ") and " It is tried again " in shown)
 
 
 def _without_figures(sentence: str) -> str:

@@ -233,3 +233,47 @@ def test_srv_14_answers_to_other_prompts_pause_the_partition(
         shown = part(run_of(client))
         assert shown["reason"].startswith("many mismatched: ")
         assert simulator.stats.calls_total < 100
+
+
+@pytest.mark.slow
+def test_one_partition_that_stands_still_beside_a_living_one_is_found(
+    run: CaseRun, simulator: SimulatorThread, receiver: Receiver
+) -> None:
+    """The run as a whole moves on, and so does the server: only the row can say it."""
+    living = {"*": ["ok with 20 output tokens, delay=0.3"]}
+    simulator.script({"@@hang": ["hang"]} | living)
+    alive, stuck = "B1_alive", "B2_stuck"
+    run.run_lines = "stall_after_s = 4"
+    run.spec_lines = "\n".join(
+        f'[partition.{name}]\nclass = "short"\nconcurrency = 3' for name in (alive, stuck)
+    )
+    run.write_spec()
+    run.write_rows([f"a{n}" for n in range(3_000)], alive)
+    run.write_rows([f"h{n} @@hang" for n in range(3)], stuck)
+    key = (str(ConditionKind.PARTITION_STALLED), stuck)
+    with serving(run, heard_by(receiver)) as client:
+        assert client.post("/runs", json=submission(run)).status_code == 201
+        eyes = Eyes(client, receiver)
+        eyes.wait(key)
+
+        assert any(f"{stuck} is stalled" in one for one in eyes.run["needs_you"])
+        assert (ConditionKind.STALLED, "") not in eyes.seen
+        assert part(eyes.run, stuck)["time_left_s"] is None
+        assert eyes.run["time_left_s"] is None
+        assert eyes.run["time_left_unknown_because"] == f"{stuck} is stalled"
+        assert part(eyes.run, alive)["speed_tokens_per_s"] > 0
+        # the page may be a look behind the API
+        wait_for(
+            lambda: eyes.look() and any(one.startswith("Stalled") for one in eyes.pills[stuck]),
+            "its pill",
+        )
+        page = client.get(f"{eyes.root}/runs/1", headers={"accept": "text/html"}).text
+        assert f"Restart requests of {stuck}" in page
+        assert f"Restart requests of {alive}" not in page
+
+        simulator.script(living)
+        assert client.post("/runs/test/restart", json={"partitions": [stuck]}).is_success
+        wait_for(lambda: part(run_of(client), stuck)["samples"]["ok"] == 3, "its answers", HANG_S)
+        eyes.wait(key, gone=True)
+        eyes.assert_told([key])
+        eyes.assert_pill(stuck, ConditionKind.PARTITION_STALLED)
