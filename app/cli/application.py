@@ -24,6 +24,7 @@ _CLICK_ERROR: type[Exception] = next(
 # in the order of the help; each module adds its commands
 _MODULES = {
     "run": "running", "serve": "running", "demo": "demo", "status": "status", "check": "checking",
+    "prepare": "prepare",
     "pause": "orders", "drain": "orders", "resume": "orders", "stop": "orders", "retry": "orders",
     "concurrency": "orders", "budget": "orders", "goal": "orders", "deadline": "orders",
     "add": "adding", "extend": "extending", "export": "export", "report": "report",

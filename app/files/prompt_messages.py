@@ -1,13 +1,13 @@
 """The conversation of a prompt record: ShareGPT and role/content shapes to one list of messages.
 
-Owns the names of roles and parts. Invariants: a conversation ends with a user or tool turn, since
-that is what gets an answer, so answers at the end are dropped; every user turn says something;
-text is neither trimmed nor normalised.
+Owns the names of roles and parts, for `app.sources` too. Invariants: a conversation ends with a
+user or tool turn, since that is what gets an answer, so answers at the end are dropped; every user
+turn says something; text is neither trimmed nor normalised.
 """
 
 from collections.abc import Iterable
 
-_ROLES = {
+ROLES = {
     "user": "user", "human": "user",
     "assistant": "assistant", "gpt": "assistant", "ai": "assistant", "chatgpt": "assistant",
     "bard": "assistant", "bing": "assistant",
@@ -73,25 +73,31 @@ def plain_chat(record: dict[str, object]) -> list[dict[str, object]] | None:
 def _message(turn: object, place: str) -> dict[str, object]:
     if not isinstance(turn, dict):
         raise RecordError(f"{place} is not an object")
-    given = turn.get("role") if turn.get("role") is not None else turn.get("from")
-    role = _ROLES.get(given) if isinstance(given, str) else None
-    if role is None:
-        known = ", ".join(dict.fromkeys(_ROLES.values()))
-        said = f'the role "{given[:40]}"' if isinstance(given, str) else "no role"
-        raise RecordError(f"{place} has {said}; known: {known}")
+    role = role_of(turn.get("role") if turn.get("role") is not None else turn.get("from"), place)
     content = turn["content"] if "content" in turn else turn.get("value")
     message: dict[str, object] = {"role": role}
     if content is None and role == "assistant" and turn.get("tool_calls"):
         message["content"] = None
     else:
-        message["content"] = _text_of(content, place)
+        message["content"] = text_of(content, place)
     if role == "user" and not str(message["content"]).strip():
         raise RecordError(f"{place} is empty")
     message |= {key: turn[key] for key in _PASSED_ON if turn.get(key) is not None}
     return message
 
 
-def _text_of(content: object, place: str) -> str:
+def role_of(given: object, place: str) -> str:
+    """Return which of our four roles a source's name for one means."""
+    role = ROLES.get(given) if isinstance(given, str) else None
+    if role is None:
+        known = ", ".join(dict.fromkeys(ROLES.values()))
+        said = f'the role "{given[:40]}"' if isinstance(given, str) else "no role"
+        raise RecordError(f"{place} has {said}; known: {known}")
+    return role
+
+
+def text_of(content: object, place: str) -> str:
+    """Return a turn's content as one text: as it is, or its text parts one after another."""
     if isinstance(content, str):
         return content
     if content is None:

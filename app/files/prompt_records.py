@@ -57,7 +57,7 @@ def parse_line(line: bytes, index: int, line_number: int) -> Prompt | Rejected:
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        key, reason = _unreadable(line, error)
+        key, reason = unreadable(line, error)
         return Rejected(index, line_number, key, reason)
     if type(record) is dict and len(record) == _PLAIN_KEYS:
         key = record.get("id")
@@ -101,6 +101,11 @@ _NOTHING_OWN: _Own = (None, _NONE, _NONE)
 
 def _content(record: dict[str, object], own: _Own) -> tuple[_Content, str]:
     """Return the prompt in its one shape, and the digest of everything that decides its ids."""
+    if record.get("turns") is not None:
+        raise RecordError(
+            "asks for an answer to every turn (turns), which a run cannot do;"
+            ' prepare it with mode = "last_user"'
+        )
     input_ids, messages, text = None, None, None
     asked: object
     if record.get("input_ids") is not None:
@@ -179,7 +184,7 @@ def _raw_text(given: object) -> str:
     return given
 
 
-def _unreadable(line: bytes, error: orjson.JSONDecodeError) -> tuple[str | None, str]:
+def unreadable(line: bytes, error: orjson.JSONDecodeError) -> tuple[str | None, str]:
     """Return the id, where it can be read, and a short reason without any of the content.
 
     The parser of the standard library takes what ours refuses: NaN and halves of surrogate pairs.
@@ -195,11 +200,14 @@ def _unreadable(line: bytes, error: orjson.JSONDecodeError) -> tuple[str | None,
         return None, broken
     key = record.get("id") if isinstance(record, dict) else None
     own = str(key) if type(key) is int else key if isinstance(key, str) and key else None
-    if not _is_unicode(own):
-        own = None
-    if not _is_unicode(json.dumps(record, ensure_ascii=False)):
-        return own, "not valid Unicode: half of a surrogate pair (a lone \\ud800 to \\udfff)"
-    return own, "NaN and Infinity are not JSON" if _holds_nan(record) else broken
+    return own if _is_unicode(own) else None, unwritable(record) or broken
+
+
+def unwritable(value: object) -> str | None:
+    """Return why what the standard library has read could not be written as JSON, or None."""
+    if not _is_unicode(json.dumps(value, ensure_ascii=False)):
+        return "not valid Unicode: half of a surrogate pair (a lone \\ud800 to \\udfff)"
+    return "NaN and Infinity are not JSON" if _holds_nan(value) else None
 
 
 def _is_unicode(text: str | None) -> bool:

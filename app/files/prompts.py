@@ -108,9 +108,9 @@ def scan(path: Path, *, on_progress: Progress | None = None) -> Iterator[Prompt 
     with unpacked(path) as (lines, raw):
         size_bytes = path.stat().st_size
         index = 0
-        for line_number, line in enumerate(_lines(lines), start=1):
+        for line_number, line in enumerate(lines_of(lines), start=1):
             if len(line) >= MAX_LINE_BYTES and not line.endswith(b"\n"):
-                yield _too_long(lines, index, line_number)
+                yield Rejected(index, line_number, None, rest_of_too_long(lines))
             elif line.isspace():
                 continue
             else:
@@ -122,14 +122,14 @@ def scan(path: Path, *, on_progress: Progress | None = None) -> Iterator[Prompt 
             on_progress(size_bytes, size_bytes)
 
 
-def _lines(lines: BinaryIO) -> Iterator[bytes]:
+def lines_of(lines: BinaryIO) -> Iterator[bytes]:
     """Return the lines without a byte order mark; one beyond the limit comes as its beginning."""
     first = lines.readline(MAX_LINE_BYTES).removeprefix(_BYTE_ORDER_MARK)
     return chain([first] if first else [], iter(partial(lines.readline, MAX_LINE_BYTES), b""))
 
 
-def _too_long(lines: BinaryIO, index: int, line_number: int) -> Rejected:
+def rest_of_too_long(lines: BinaryIO) -> str:
+    """Read a line beyond the limit to its end; return the reason why it is not taken."""
     while (more := lines.readline(MAX_LINE_BYTES)) and not more.endswith(b"\n"):
         pass
-    limit = f"{MAX_LINE_BYTES >> 20} MB"
-    return Rejected(index, line_number, None, f"the line is longer than {limit}")
+    return f"the line is longer than {MAX_LINE_BYTES >> 20} MB"

@@ -25,6 +25,14 @@ def spec_errors_as_input() -> Iterator[None]:
 
 def load_spec(path: Path) -> RunSpec:
     """Return the run that a TOML file asks for; InputError names everything that is wrong."""
+    text = read_spec_text(path)
+    with spec_errors_as_input():
+        spec = parse_spec(text, str(path))
+    return resolve_paths(spec, path.parent)
+
+
+def read_spec_text(path: Path) -> str:
+    """Return the text of a spec, its lines ended by line feeds alone."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -33,9 +41,7 @@ def load_spec(path: Path) -> RunSpec:
         raise InputError(
             f"cannot read the spec {path}: {error.strerror or error}", hint="check the path"
         ) from error
-    with spec_errors_as_input():
-        spec = parse_spec(text.replace("\r\n", "\n"), str(path))
-    return resolve_paths(spec, path.parent)
+    return text.replace("\r\n", "\n")
 
 
 def resolve_paths(spec: RunSpec, folder: Path) -> RunSpec:

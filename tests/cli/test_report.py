@@ -42,7 +42,7 @@ def test_a_finished_run_is_told_whole(longwatch: Longwatch, course: Course, tmp_
     assert old.count("–") == 10
     assert any("●" in line for line in lines)
     (held,) = [line for line in lines if line.startswith("  stalled B2_code: ")]
-    assert held.endswith(", 2 min 0 s: 64 requests hang")
+    assert held.endswith(", 2m: 64 requests hang")
     assert held.partition(" to ")[2].partition(",")[0].count(":") == 2  # seconds at both ends
     assert lines[-1] == f"Drawn into {drawing}"
     ElementTree.fromstring(drawing.read_text())  # noqa: S314 - our own

@@ -12,8 +12,9 @@ from app.cli.application import make_application
 from tests.cli.conftest import Longwatch
 
 COMMANDS = (
-    "run", "serve", "demo", "status", "check", "pause", "drain", "resume", "stop", "retry",
-    "concurrency", "budget", "goal", "extend", "add", "export", "report", "notify-test", "simulate",
+    "run", "serve", "demo", "status", "check", "prepare", "pause", "drain", "resume", "stop",
+    "retry", "concurrency", "budget", "goal", "extend", "add", "export", "report", "notify-test",
+    "simulate",
 )  # fmt: skip
 
 

@@ -39,6 +39,10 @@ def test_token_ids_are_taken_as_they_are(tmp_path: Path) -> None:
         ({"text": "  "}, "text is empty"),
         ({"text": 5}, "text is a number"),
         ({"prompt": "hello"}, "has none of input_ids, messages, conversations and text"),
+        (
+            {"messages": [{"role": "user", "content": "a"}], "turns": "all"},
+            "asks for an answer to every turn",
+        ),
         ({"messages": "hello"}, "messages is not a list"),
         ({"messages": []}, "no user turn"),
         ({"messages": ["hello"]}, r"messages\[0\] is not an object"),
