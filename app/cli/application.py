@@ -28,6 +28,7 @@ _MODULES = {
     "pause": "orders", "drain": "orders", "resume": "orders", "stop": "orders", "retry": "orders",
     "concurrency": "orders", "budget": "orders", "goal": "orders", "deadline": "orders",
     "add": "adding", "extend": "extending", "export": "export", "report": "report",
+    "forecast": "forecast",
     "notify-test": "notifying", "assets": "assets", "token": "token",
     "simulate": "simulate", "worker": "worker",
 }  # fmt: skip
