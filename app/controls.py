@@ -23,6 +23,8 @@ LIVE = frozenset({RunState.RUNNING, RunState.PAUSED, RunState.STOPPING})
 MAX_CONCURRENCY = 10_000
 DRAINED = "drained"
 RESTARTED = orders.RESTARTED
+_MOST_NAMED = 20
+_MAX_CHARS = 100
 DEFAULT_RETRY = (SampleState.FAILED,)
 
 
@@ -47,8 +49,16 @@ def find_run(ledger: Ledger, wanted: str | None = None) -> RunView:
     by_name = [run for run in known if run.name == wanted]
     found = by_number or by_name
     if not found:
-        raise NotFoundError(f'there is no run "{wanted}" in {ledger.path}', hint=_choices(known))
+        raise NotFoundError(
+            f"there is no run {_quoted(wanted[:_MAX_CHARS])}",
+            hint=f"{_choices(known)} (ledger: {ledger.path})",
+            runs=tuple((run.id, run.name) for run in known[:_MOST_NAMED]),
+        )
     return found[0]
+
+
+def _quoted(name: str) -> str:
+    return name if name.isdecimal() else f'"{name}"'
 
 
 def _only(known: Sequence[RunView], ledger: Ledger) -> RunView:

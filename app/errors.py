@@ -59,10 +59,16 @@ class ChangedError(ConflictError):
 
 
 class NotFoundError(LongwatchError):
-    """There is no such thing."""
+    """There is no such thing. `runs`: number and name of those that may have been meant."""
 
     code = "not_found"
     http_status = 404
+
+    def __init__(
+        self, message: str, *, hint: str = "", runs: tuple[tuple[int, str], ...] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.runs = runs
 
 
 class LedgerError(LongwatchError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.core.format import plural
-from app.core.reasons import FAILURES, Choice, form_of
+from app.core.reasons import FAILURES, Choice
 from app.core.states import RETRYABLE, SampleState
 from app.core.types import SampleId
 from app.core.views import RunView
@@ -63,23 +63,23 @@ def retry_chosen(
 
 
 def _asking(choice: Choice) -> tuple[failures.Wanted, list[str]]:
-    """Return the question whether a failure is meant, and the form of the first that was."""
+    """Return the question whether a failure is meant, and the reason of the first that was."""
     told: list[str] = []
 
     def wanted(state: SampleState, reason: str | None) -> bool:
         takes = choice.takes(state, reason)
         if takes and not told:
-            told.append(form_of(reason))
+            told.append(" ".join((reason or "").split()))
         return takes
 
     return wanted, told
 
 
-def _why(choice: Choice, forms: list[str]) -> str:
+def _why(choice: Choice, reasons: list[str]) -> str:
     """Say what was asked for besides partition and state."""
     told = f' whose reason contains "{choice.words}"' if choice.words else ""
-    if choice.group and forms and forms[0]:
-        told += f": {forms[0]}"
+    if choice.group and reasons and reasons[0]:
+        told += f", such as: {reasons[0]}"
     return told + (", without those that would fail again" if choice.is_sparing else "")
 
 

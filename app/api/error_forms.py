@@ -13,10 +13,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from app.errors import LongwatchError, plain_words
+from app.errors import LongwatchError, NotFoundError, plain_words
 from app.gate.asking import asking_of
 from app.gate.headers import safe_headers
-from app.gate.refusals import ErrorPage
+from app.gate.refusals import ErrorPage, Runs
 
 logger = logging.getLogger("longwatch")
 _CODES = {404: "not_found", 405: "bad_method"}
@@ -28,7 +28,7 @@ def _writable(words: str) -> str:
 
 
 class ErrorForms:
-    """The handlers of one application. `error_page` draws (status, code, message, hint)."""
+    """The handlers of one application. `error_page` draws an error for who asked for a page."""
 
     def __init__(self, error_page: ErrorPage | None, *, with_cdn: bool) -> None:
         self._error_page = error_page
@@ -41,17 +41,24 @@ class ErrorForms:
         app.add_exception_handler(Exception, self._on_surprise)
 
     def _answer(
-        self, request: Request, status: int, code: str, message: str, hint: str = ""
+        self,
+        request: Request,
+        status: int,
+        code: str,
+        message: str,
+        hint: str = "",
+        runs: Runs = (),
     ) -> Response:
         message, hint = _writable(message), _writable(hint)
         if self._error_page is not None and asking_of(request.scope).wants_page:
-            return HTMLResponse(self._error_page(status, code, message, hint), status)
+            return HTMLResponse(self._error_page(status, code, message, hint, runs), status)
         return JSONResponse({"error": {"code": code, "message": message, "hint": hint}}, status)
 
     async def _on_error(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, LongwatchError):
             raise error
-        return self._answer(request, error.http_status, error.code, error.message, error.hint)
+        runs = error.runs if isinstance(error, NotFoundError) else ()
+        return self._answer(request, error.http_status, error.code, error.message, error.hint, runs)
 
     async def _on_bad_body(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, RequestValidationError):

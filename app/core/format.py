@@ -164,20 +164,14 @@ def done_at(estimate: Estimate | Unknown, now: datetime) -> str | None:
 
 
 def span_of(since: datetime, now: datetime) -> str:
-    """Return how long something has lasted, spelled as in a sentence.
+    """Return how long something has lasted, written as every other span.
 
     >>> from datetime import UTC
     >>> noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
     >>> [span_of(noon - timedelta(seconds=s), noon) for s in (59, 61, 840, 7260)]
-    ['59 s', '1 min 1 s', '14 min', '2 h 1 min']
+    ['59 s', '1m 1s', '14m', '2h 1m']
     """
-    seconds = max(0, int((now - since).total_seconds()))
-    minutes, hours = seconds // 60, seconds // 3600
-    if minutes == 0:
-        return f"{seconds} s"
-    if hours == 0:
-        return f"{minutes} min {seconds % 60} s" if minutes < 10 else f"{minutes} min"  # noqa: PLR2004 - two digits suffice
-    return f"{hours} h {minutes % 60} min"
+    return span((now - since).total_seconds())
 
 
 def size(n_bytes: int | None) -> str:

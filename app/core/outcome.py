@@ -185,7 +185,7 @@ def _busy(attempt: _Attempt, reason: str = "") -> PutBack:
     if asked_s is not None and asked_s > 0:
         # the spread on top is jitter: the herd was told the same time. # srv-17
         delay_s = min(asked_s, LONGEST_RETRY_AFTER_S) + min(delay_s, 1.0)
-    words = reason or f"the server is busy: {_words(attempt.end.message)}"
+    words = reason or f"the server is busy ({attempt.end.status}): {_words(attempt.end.message)}"
     return PutBack(charged=False, reason=words, delay_s=delay_s)
 
 
@@ -214,7 +214,7 @@ def _cut(attempt: _Attempt) -> Outcome:
 
 
 def _timeout(attempt: _Attempt) -> Outcome:
-    return attempt.charge(f"no end within the request's time: {_words(attempt.end.message)}")
+    return attempt.charge(f"timeout: {_words(attempt.end.message)}")
 
 
 def _withdrawn(attempt: _Attempt) -> PutBack:

@@ -1,8 +1,9 @@
 """How a request is turned away: to the login page, with a page, or in the API's form of errors."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Protocol
 from urllib.parse import quote, urlsplit
 
 from app.gate.asking import Asking, Send
@@ -10,7 +11,15 @@ from app.gate.asking import Asking, Send
 LOGIN_PATH = "/login"
 LOGOUT_PATH = "/logout"
 MAX_NEXT_CHARS = 2_000
-ErrorPage = Callable[[int, str, str, str], str]
+Runs = Sequence[tuple[int, str]]
+
+
+class ErrorPage(Protocol):
+    """Draws an error; `runs` are those that may have been meant: number and name."""
+
+    def __call__(
+        self, status: int, code: str, message: str, hint: str, runs: Runs = (), /
+    ) -> str: ...
 
 
 class Refusal(Exception):  # noqa: N818 - it ends a request, it is no fault of ours

@@ -137,7 +137,7 @@ def get_run(ledger: Ledger, run_id: RunId) -> RunView:
         row = connection.execute(text("SELECT * FROM run WHERE id = :id"), {"id": run_id})
         found = row.mappings().first()
     if found is None:
-        raise NotFoundError(f"there is no run {run_id} in {ledger.path}")
+        raise NotFoundError(f"there is no run {run_id}")
     return run_view(found)
 
 

@@ -177,7 +177,7 @@ async def _show(
     if found is None:
         return
     text = await client.detokenize(list(found[:_SHOWN_IDS]))
-    decoded = "" if text is None else f" and begins {text[:_SHOWN_CHARACTERS]!r}"
+    decoded = "" if text is None else f", which begin {text[:_SHOWN_CHARACTERS]!r}"
     findings.notices.append(
-        f"partition {name}: the first prompt has {plural(len(found), 'token')}{decoded}"
+        f"partition {name}: its first prompt has {plural(len(found), 'token')}{decoded}"
     )

@@ -65,7 +65,7 @@ class ServerClient:
         except TimeoutError as error:
             if timeout_s is None:  # the operating system's: the peer is gone
                 return AttemptEnd(kind=EndKind.CUT, ids=answer.ids, message=in_words(error))
-            message = f"no end after request_timeout_s = {timeout_s:g}"
+            message = f"no end within request_timeout_s = {timeout_s:g} s"
             return AttemptEnd(kind=EndKind.TIMEOUT, ids=answer.ids, message=message)
         except (httpx.TransportError, aiohttp.ClientError, OSError) as error:
             kind = EndKind.REFUSED if is_refusal(error) else EndKind.CUT
@@ -219,7 +219,7 @@ async def _refused(response: httpx.Response) -> AttemptEnd:
     return AttemptEnd(
         kind=EndKind.BUSY if busy else EndKind.ERROR,
         status=status,
-        message=f"{status}: {message_of(bytes(body))}",
+        message=message_of(bytes(body)),
         retry_after_s=_seconds(response.headers.get("retry-after")),
     )
 

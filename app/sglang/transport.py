@@ -59,6 +59,8 @@ def in_words(error: BaseException) -> str:
         return "the name is not known"
     if isinstance(cause, TimeoutError | httpx.TimeoutException):
         return "timed out"
+    if isinstance(cause, aiohttp.ClientPayloadError):  # its own words name a status of nobody's
+        return "broken off in the middle of the answer (ClientPayloadError)"
     number = getattr(cause, "errno", None)
     # several addresses of one name may be told together, and then only in words
     found = re.search(r"\[Errno (\d+)\]", str(cause)) if number is None else None

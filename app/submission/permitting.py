@@ -100,7 +100,7 @@ def _folders(spec: RunSpec, allowed: Permitted) -> Refused:
     if not _is_same(spec.output_dir, spec.prompts_dir) and (
         complaint := _refusal(spec.output_dir, allowed.output_roots, OUTPUT_SETTING)
     ):
-        yield "[run].output_dir", f"{complaint}; or write beside the prompts: their folder itself"
+        yield "[run].output_dir", f"{complaint}; the folder of the prompts itself is always allowed"
 
 
 def _refusal(given: str, roots: tuple[Path, ...], setting: str) -> str:

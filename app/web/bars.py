@@ -78,7 +78,7 @@ def progress_words(
     done = counts.kept
     is_of_budget = budget_tokens is not None and percent > share_of_samples(counts, goal)
     share = f"{percent} % of the budget" if is_of_budget else f"{percent} %"
-    parts = [share, f"{done:,} of {max(wanted, done):,} samples"]
+    parts = [share, f"{done:,} of {max(wanted, done):,} samples{failed_words(counts)}"]
     if budget_tokens is None:
         parts.append(f"{words.tokens(used_tokens)} tokens")
     else:
@@ -86,6 +86,15 @@ def progress_words(
     if ends is not None:
         parts.append(end_words(ends))
     return " · ".join(parts)
+
+
+def failed_words(counts: Counts) -> str:
+    """Return what stands behind a number of kept samples: the per cent beside it hold failed ones.
+
+    >>> failed_words(Counts(ok=28, failed=16)), failed_words(Counts(ok=28))
+    (', 16 failed', '')
+    """
+    return f", {counts.failed:,} failed" if counts.failed else ""
 
 
 def is_over(ends: Landing | None) -> bool:

@@ -15,7 +15,7 @@ from app.core import format as words
 from app.core.series import Chart
 from app.figures import RunFigures
 from app.web.draft import Draft
-from app.web.lines import band_path, chart_path, nice_top, steps_path
+from app.web.lines import axis, band_path, chart_path, nice_top, steps_path
 from app.web.marks import Mark
 from app.web.sheet import Block
 from app.web.wording import moment, rate
@@ -47,7 +47,10 @@ class ShownMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """The structure of the chart; `top` and `top_requests` are the upper edges of its scales."""
+    """The structure of the chart; `top` and `top_requests` are the upper edges of its scales.
+
+    `n_steps`: into how many steps of a round number the scale of the speed is cut.
+    """
 
     run_id: int
     of: str
@@ -55,6 +58,7 @@ class Plot:
     table: str
     n_buckets: int
     top: float
+    n_steps: int
     top_requests: int
     has_server: bool
     has_away: bool
@@ -97,7 +101,8 @@ def chart(
 ) -> Block:
     """Return the chart with one range chosen; `place` is left out for that of the whole run."""
     own, server = data.own_tokens_per_s, data.server_tokens_per_s
-    top = nice_top(max((value for value in (*own, *server) if value is not None), default=0.0))
+    highest = max((value for value in (*own, *server) if value is not None), default=0.0)
+    top, n_steps = axis(highest)
     wanted = [value for value in data.concurrency_requests if value is not None]
     top_requests = round(nice_top(max(wanted))) if wanted else 0
     has_server = any(value is not None for value in server)
@@ -108,7 +113,9 @@ def chart(
         draft.path("ch-con", steps_path(data.concurrency_requests, top_requests))
     if data.aways:
         draft.path("ch-away", band_path((_x(data, one), _x(data, two)) for one, two in data.aways))
-    _axes(draft, data, top)
+    for n in range(n_steps + 1):
+        draft.text(f"ch-y{n}", words.tokens(top * (n_steps - n) / n_steps))
+    _moments(draft, data)
     _reading(draft, data, chosen)
     for n, (x, level) in enumerate(_levels([_x(data, mark.at) for mark in marks]), 1):
         draft.attr(f"ch-m{n}", x=f"{100 * x:.1f}%", y=str(level * _LEVEL_PX))
@@ -128,6 +135,7 @@ def chart(
         table=place.table,
         n_buckets=max(1, len(own)),
         top=top,
+        n_steps=n_steps,
         top_requests=top_requests,
         has_server=has_server,
         has_away=bool(data.aways),
@@ -145,10 +153,9 @@ def chart(
     return Block(id="chart", template="overview/chart.html", about=about)
 
 
-def _axes(draft: Draft, data: Chart, top: float) -> None:
+def _moments(draft: Draft, data: Chart) -> None:
     last = None
     for n in range(_N_LABELS):
-        draft.text(f"ch-y{n}", words.tokens(top * (_N_LABELS - 1 - n) / (_N_LABELS - 1)))
         at = data.begin + (data.end - data.begin) * n / (_N_LABELS - 1)
         minute = at.replace(second=0, microsecond=0)
         draft.clock(f"ch-x{n}", None if minute == last else minute)
@@ -159,7 +166,7 @@ def _reading(draft: Draft, data: Chart, chosen: str) -> None:
     """Say the newest moment, which a reader moves away from, and what the chart shows in all."""
     places = [n for n, value in enumerate(data.own_tokens_per_s) if value is not None]
     newest = places[-1] if places else max(0, len(data.own_tokens_per_s) - 1)
-    said = f"newest: {reading(data, newest)}" if places else "nothing recorded yet"
+    said = f"newest {_width(data)}: {reading(data, newest)}" if places else "nothing recorded yet"
     draft.text("ch-out", said)
     draft.attr(
         "ch-box",
@@ -169,6 +176,12 @@ def _reading(draft: Draft, data: Chart, chosen: str) -> None:
         data_end=iso(data.end),
     )
     draft.text("ch-said", _said(data, chosen))
+
+
+def _width(data: Chart) -> str:
+    """Return over how much time a point is a mean: the tile beside it tells a whole minute's."""
+    each = (data.end - data.begin) / max(1, len(data.own_tokens_per_s))
+    return words.span(max(1, round(each / timedelta(seconds=1))))
 
 
 def reading(data: Chart, n: int) -> str:

@@ -1,11 +1,10 @@
 """The head of a run's page: three signals, the banner, and the verdict.
 
-Owns the answer to "is it healthy?". Pure. Invariant: the three signals (page, runner, server) are
-never merged into one.
+Owns the answer to "is it healthy?"; the sentence of the verdict is `verdict_words`'. Pure.
+Invariant: the three signals (page, runner, server) are never merged into one.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from app.clock import iso
 from app.controls import is_by_drain
@@ -16,8 +15,8 @@ from app.core.states import RUN_MOVES, PartitionState, RunState
 from app.figures import RunFigures, concerns
 from app.web.draft import Draft
 from app.web.sheet import Block
-from app.web.standing import standing
-from app.web.wording import DASH, moment, typed_moment, typed_tokens
+from app.web.verdict_words import sentence
+from app.web.wording import typed_moment, typed_tokens
 
 # the pages of a run, and what their addresses end in
 TABS = (
@@ -40,7 +39,6 @@ _LOUD = frozenset(
         ConditionKind.LEDGER_LOCKED,
     }
 )
-_ORDER = ("bad", "warn", "run", "drain", "wait", "pause", "idle", "done")
 _WATCHED = (RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
 _GRAVE = frozenset(
     {ConditionKind.NOT_SERVED, ConditionKind.SERVER_CHANGED, ConditionKind.LEDGER_FULL}
@@ -49,12 +47,17 @@ _GRAVE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """The head line. `tabs` are the pages of the run, each with its address; `current` its name."""
+    """The head line. `tabs` are the pages of the run, each with its address; `current` its name.
+
+    `is_runner_at_rest`: it has no sign to give; `is_watched`: the servers are asked.
+    """
 
     name: str
     run_id: int
     is_runner_late: bool
     is_server_late: bool
+    is_runner_at_rest: bool
+    is_watched: bool
     tabs: tuple[tuple[str, str], ...]
     current: str
     is_live: bool
@@ -101,7 +104,8 @@ def signals(draft: Draft, run: RunFigures, current: str, *, is_live: bool = True
         is_late = age_s > _HEARTBEAT_LATE_S and run.state is RunState.RUNNING
         said = f"{words.span(age_s)} ago"
     draft.text("l-runner", said if run.state is RunState.RUNNING else str(run.state))
-    server, is_away = _server(run) if run.state in _WATCHED else ("not watched now", False)
+    is_watched = run.state in _WATCHED
+    server, is_away = _server(run) if is_watched else ("not watched", False)
     draft.text("l-server", server)
     draft.text("tab-failed", words.whole(run.counts.failed) if run.counts.failed else "")
     about = Signals(
@@ -109,6 +113,8 @@ def signals(draft: Draft, run: RunFigures, current: str, *, is_live: bool = True
         run_id=run.run_id,
         is_runner_late=is_late,
         is_server_late=is_away,
+        is_runner_at_rest=run.heartbeat_at is None or run.state is not RunState.RUNNING,
+        is_watched=is_watched and bool(_asked(run)),
         tabs=tuple((name, f"/runs/{run.run_id}{tail}") for name, tail in TABS),
         current=current,
         is_live=is_live,
@@ -116,8 +122,12 @@ def signals(draft: Draft, run: RunFigures, current: str, *, is_live: bool = True
     return Block(id="signals", template="overview/signals.html", about=about)
 
 
+def _asked(run: RunFigures) -> list[ServerLoad]:
+    return [each for each in run.servers if each.at or each.away_since or each.trouble]
+
+
 def _server(run: RunFigures) -> tuple[str, bool]:
-    asked = [each for each in run.servers if each.at or each.away_since or each.trouble]
+    asked = _asked(run)
     if not asked:
         return "not asked yet", False
     away = [each for each in asked if each.away_since is not None]
@@ -133,25 +143,30 @@ def _away(run: RunFigures, load: ServerLoad) -> str:
     return words.span((run.at - since).total_seconds())
 
 
-def banner(draft: Draft, run: RunFigures) -> Block:
-    """Return the conditions that stand above everything, each with its sentence."""
+def banner(draft: Draft, run: RunFigures, *, has_orders: bool = True) -> Block:
+    """Return the conditions that stand above everything, each with its sentence.
+
+    `has_orders`: what could be done stands in it too; the overview has it right below.
+    """
     loud = [one for one in run.conditions if is_loud(one)]
     for place, one in enumerate(loud):
         draft.text(f"ban-{place}", words.one_line(_full(run, one)))
         draft.spoken(str(one.kind), words.one_line(one.sentence))
-    kinds = tuple((str(one.kind), one.kind in _GRAVE, _pause_at(run, one)) for one in loud)
+    kinds = tuple(
+        (str(one.kind), one.kind in _GRAVE, _pause_at(run, one) if has_orders else "")
+        for one in loud
+    )
     return Block(id="banner", template="overview/banner.html", about=kinds)
 
 
 def _full(run: RunFigures, one: Condition) -> str:
-    """Return a condition's sentence; of a server that is away also since when, and who waits."""
+    """Return a condition's sentence; of a server that is away also who waits."""
     if one.kind is not ConditionKind.WAITING_FOR_SERVER:
         return one.sentence
     n = run.counts.running
     wait = "1 request waits" if n == 1 else f"{n:,} requests wait"
     waiting = f" {wait} to be sent again." if n else ""
-    since = moment(one.since, run.at)
-    return f"{one.sentence}{waiting} Away since {since}; it is tried again all the time."
+    return f"{one.sentence}{waiting} It is tried again all the time."
 
 
 def _pause_at(run: RunFigures, one: Condition) -> str:
@@ -173,7 +188,7 @@ def _goes_on(run: RunFigures) -> tuple[int, int]:
 def verdict(draft: Draft, run: RunFigures) -> Block:
     """Return the pill and its sentence."""
     kind, word = pill_of(run)
-    draft.text("verdict-s", _sentence(run))
+    draft.text("verdict-s", sentence(run))
     moves = {event for state, event in RUN_MOVES if state is run.state}
     can_resume = "resume" in moves and run.state is not RunState.FINISHED
     n_resumed, n_also = _goes_on(run)
@@ -208,37 +223,3 @@ def pill_of(run: RunFigures) -> tuple[str, str]:
     if run.state in rest:
         return rest[run.state]
     return ("warn", "Needs attention") if concerns(run) else ("run", "Running")
-
-
-def _sentence(run: RunFigures) -> str:
-    counts = run.counts
-    if run.state is RunState.FINISHED:
-        took = _span(run.created_at, run.state_since)
-        failed = f", {words.plural(counts.failed, 'sample')} failed" if counts.failed else ""
-        return f"Finished after {took}: {words.plural(counts.kept, 'answer')}{failed}."
-    if run.state is RunState.STOPPED:
-        return f"Stopped with {words.plural(counts.kept, 'answer')} kept. Resume goes on."
-    began = f"Started {_span(run.created_at, run.at)} ago."
-    if run.deadline_at is not None and run.deadline_at > run.at:
-        began += f" Stops {moment(run.deadline_at, run.at)}."
-    if run.state is RunState.PAUSED:
-        return f"{began} Paused for {_span(run.state_since, run.at)}; nothing is lost."
-    return f"{began} {_groups(run)}"
-
-
-def _span(begin: datetime | None, end: datetime) -> str:
-    return DASH if begin is None else words.span((end - begin).total_seconds())
-
-
-def _groups(run: RunFigures) -> str:
-    """Say how many partitions stand how, those that need a person first."""
-    found: dict[str, int] = {}
-    pills = sorted(
-        (standing(run, each) for each in run.partitions), key=lambda pill: _ORDER.index(pill.kind)
-    )
-    for pill in pills:
-        word = pill.plain_word.lower()
-        found[word] = found.get(word, 0) + 1
-    listed = [f"{n} {word}" for word, n in found.items()]
-    noun = "partition" if len(run.partitions) == 1 else "partitions"
-    return f"{words.plural(len(run.partitions), noun, noun)}: {', '.join(listed)}."

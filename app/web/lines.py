@@ -8,16 +8,20 @@ coordinates are whole numbers, and a line of the chart is fine enough to be read
 from collections.abc import Iterable, Sequence
 
 SPARK_WIDTH, SPARK_HEIGHT = 88, 24
+_FEWEST_SEEN = 5  # of a sparkline: fewer points are a hook at its end
 CHART_WIDTH, CHART_UNITS = 960, 2_000
-_NICE = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+# upper edges, and into how many steps of 1, 2 or 5 each is cut
+_NICE = {1: 5, 1.5: 3, 2: 4, 2.5: 5, 3: 3, 4: 4, 5: 5, 6: 3, 8: 4, 10: 5}
 
 
 def spark_path(values: Sequence[float | None]) -> str:
-    """Return a sparkline on its own scale, zero at the bottom.
+    """Return a sparkline on its own scale, zero at the bottom; nothing of so few as say nothing.
 
-    >>> spark_path([0, None, 5, 10])
-    'M0 23M59 12L88 1'
+    >>> spark_path([0, None, 0, 5, 5, 10]), spark_path([None, 0, 5, 10, 0])
+    ('M0 23M35 23L53 12L70 12L88 1', '')
     """
+    if sum(value is not None for value in values) < _FEWEST_SEEN:
+        return ""
     top = max((value for value in values if value is not None), default=0.0) or 1.0
     step = SPARK_WIDTH / max(1, len(values) - 1)
     drawn, is_down = [], False
@@ -48,6 +52,20 @@ def chart_path(values: Sequence[float | None], top: float) -> str:
         drawn.append(f"M{x} {y}" if last is None else f"l{_pair(x - last[0], y - last[1])}")
         last = x, y
     return "".join(drawn)
+
+
+def levels_path(values: Sequence[float | None], top: float) -> str:
+    """Return each value as a flat stroke over its own stretch: nothing is said of between.
+
+    >>> levels_path([5, None, 10], 10)
+    'M0 1000h320M640 0h320'
+    """
+    width = CHART_WIDTH / max(1, len(values))
+    return "".join(
+        f"M{round(place * width)} {round(CHART_UNITS * (1 - min(value, top) / top))}h{round(width)}"
+        for place, value in enumerate(values)
+        if value is not None
+    )
 
 
 def _pair(x: int, y: int) -> str:
@@ -112,7 +130,16 @@ def nice_top(highest: float) -> float:
     >>> nice_top(15_400), nice_top(0), nice_top(980)
     (20000.0, 10.0, 1000.0)
     """
+    return axis(highest)[0]
+
+
+def axis(highest: float) -> tuple[float, int]:
+    """Return the same edge, and into how many steps it is cut so that each label is round.
+
+    >>> axis(15_400), axis(0), axis(11_300), axis(2_100)
+    ((20000.0, 4), (10.0, 5), (15000.0, 3), (2500.0, 5))
+    """
     scale, highest = 1.0, max(highest, 10.0)
     while scale * 10 < highest:
         scale *= 10
-    return next(scale * step for step in _NICE if scale * step >= highest)
+    return next((scale * top, n) for top, n in _NICE.items() if scale * top >= highest)

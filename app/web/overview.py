@@ -47,7 +47,7 @@ def overview(
     place = charts.run_place(run.run_id, chosen, view.rest)
     children = (
         head.signals(draft, run, "Overview"),
-        head.banner(draft, run),
+        head.banner(draft, run, has_orders=False),
         head.verdict(draft, run),
         tiles(draft, run),
         rows(draft, run, listing),

@@ -8,6 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
 from app.controls import find_run
+from app.core import format as words
 from app.core.states import RUN_MOVES
 from app.errors import ConflictError, NotFoundError
 from app.ledger.db import Ledger
@@ -52,9 +53,15 @@ def document(
     )
 
 
-def error_page(status: int, code: str, message: str, hint: str) -> str:
-    """Return the page of an error, for a browser that asked for a page."""
-    body = page("error.html", {"status": status, "code": code, "message": message, "hint": hint})
+def error_page(
+    status: int, code: str, message: str, hint: str, runs: Sequence[tuple[int, str]] = ()
+) -> str:
+    """Return the page of an error, for a browser that asked for a page.
+
+    `runs` are number and name of those that may have been meant: links in place of the hint.
+    """
+    said = {"status": status, "code": code, "message": message, "hint": hint}
+    body = page("error.html", {**said, "runs": [(n, words.one_line(name)) for n, name in runs]})
     return document(f"{status} · Longwatch", body)
 
 

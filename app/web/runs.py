@@ -11,7 +11,7 @@ from app.core import format as words
 from app.core.estimate import Estimate
 from app.core.states import RunState
 from app.figures import RunFigures, concerns
-from app.web.bars import bar, lay
+from app.web.bars import bar, failed_words, lay
 from app.web.draft import Draft
 from app.web.head import pill_of
 from app.web.sheet import Block, Sheet
@@ -72,14 +72,15 @@ def _line(draft: Draft, run: RunFigures, is_card: bool) -> Block:  # noqa: FBT00
     kind, word = pill_of(run)
     counts = run.counts
     lengths = bar(counts, None, run.tokens.used, None, run.percent)
+    answers = f"{words.plural(counts.kept, 'answer')}{failed_words(counts)}"
     draft.attr(
         f"{key}-b",
         aria_valuenow=str(run.percent),
-        aria_valuetext=f"{run.percent} %, {words.plural(counts.kept, 'answer')}",
+        aria_valuetext=f"{run.percent} %, {answers}",
     )
     lay(draft, key, lengths)
     tokens = words.tokens(run.tokens.used)
-    draft.text(f"{key}-w", f"{run.percent} % · {counts.kept:,} answers · {tokens} tokens")
+    draft.text(f"{key}-w", f"{run.percent} % · {answers} · {tokens} tokens")
     draft.text(f"{key}-v", rate(run.speed_tokens_per_s))
     draft.clock(f"{key}-a", run.created_at, otherwise=DASH)
     _end(draft, run, key)

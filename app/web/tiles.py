@@ -13,7 +13,7 @@ from app.core.estimate import Estimate, wanted_samples
 from app.core.landing import end_words
 from app.core.states import RunState
 from app.figures import PartitionFigures, RunFigures, concerns
-from app.web.bars import bar, is_over, lay
+from app.web.bars import bar, failed_words, is_over, lay
 from app.web.draft import Draft
 from app.web.head import is_loud
 from app.web.sheet import Block
@@ -63,7 +63,8 @@ def _speed(draft: Draft, run: RunFigures) -> None:
     draft.attr("speed", title=exact_rate(run.speed_tokens_per_s))
     parts = [f"{words.plural(run.n_in_flight, 'request')} in flight"]
     if run.last_token_at is not None and run.state is RunState.RUNNING:
-        parts.append(f"last token {words.age(run.last_token_at, run.at)}")
+        ago = words.age(run.last_token_at, run.at).replace(" ", "\N{NO-BREAK SPACE}")
+        parts.append(f"last token {ago}")
     draft.text("speed-a", " · ".join(parts))
     draft.text("speed-b", " · ".join(_compared(run)))
 
@@ -109,7 +110,8 @@ def _progress(draft: Draft, run: RunFigures) -> bool:
     lengths = bar(counts, goal, used, budget, run.percent)
     draft.text("pct", f"{run.percent} %")
     wanted = goal if goal is not None else wanted_samples(counts)
-    draft.text("pct-n", f"{counts.kept:,} of {max(wanted, counts.kept):,}")
+    kept = f"{counts.kept:,} of {max(wanted, counts.kept):,}"
+    draft.text("pct-n", f"{kept}{failed_words(counts)}")
     of = f" of {words.tokens(budget)}" if budget is not None else ""
     end = f" · {end_words(run.ends)}" if run.ends is not None else ""
     draft.text("pct-t", f"{words.tokens(used)}{of} tokens{end}")

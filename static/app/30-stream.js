@@ -98,6 +98,10 @@ function showAge() {
   }[state];
   const isOld = state === 'old' || state === 'cut', wasOld = live.state === 'old' || live.state === 'cut';
   root.classList.toggle('stale', isOld);
+  // the other signals came with the page's last news: without newer ones they say of when they are
+  const asOf = state === 'live' ? '' : ` as of ${new Date(live.newsAt).toTimeString().slice(0, 8)}`;
+  root.classList.toggle('aged', state !== 'live');
+  for (const each of all('.links i')) if (each.textContent !== asOf) each.textContent = asOf;
   sign.classList.toggle('off', state !== 'live');
   const word = find('b', sign);
   if (word && word.textContent !== text) word.textContent = text;

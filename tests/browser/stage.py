@@ -17,6 +17,7 @@ from app.api.listening import QuietServer, bind
 from app.api.schemas import ConcurrencyOrder, PauseOrder, RunOrder
 from app.clock import SystemClock
 from app.core.conditions import Condition, ConditionKind
+from app.core.loads import ServerLoad
 from app.core.types import RunId
 from app.figures import RunFigures
 from app.gate import Keys, allowed_hosts
@@ -36,6 +37,7 @@ class MovingDoor(Door):
     speed: float = 1_000.0
     step: float = 50.0  # a look; seen in three digits
     failing: tuple[str, ...] = ()  # partitions that need a person
+    is_seen: bool = False  # the runner beats and the server answers, at every look
 
     def figures(self, run_id: RunId) -> RunFigures:
         run = super().figures(run_id)
@@ -43,6 +45,10 @@ class MovingDoor(Door):
             replace(each, speed_tokens_per_s=self.speed + each.id) for each in run.partitions
         )
         conditions = (*run.conditions, *map(failing, self.failing))
+        if self.is_seen:
+            run = replace(
+                run, heartbeat_at=run.at, servers=(ServerLoad(url="http://a", at=run.at),)
+            )
         return replace(
             run, partitions=partitions, speed_tokens_per_s=self.speed, conditions=conditions
         )

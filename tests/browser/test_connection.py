@@ -1,11 +1,12 @@
 """The way the figures come: CDN or none, stream or asking, a service that leaves and comes back."""
 
 import asyncio
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Locator, Page
 
 from app.core.states import PartitionState
 from app.web.live import MAX_STREAMS
@@ -22,10 +23,23 @@ from tests.browser.stage import Stage, set_concurrency
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+GREEN, MUTE = "rgb(10, 114, 104)", "rgb(78, 91, 105)"  # --ok and --mute of the light theme
+DOT = "sign => getComputedStyle(sign.querySelector('svg')).fill"
+SEEN_AT = "figure => +getComputedStyle(figure.closest('.num')).opacity"
 HIDE = """isHidden => {
   Object.defineProperty(document, 'hidden', { configurable: true, get: () => isHidden });
   document.dispatchEvent(new Event('visibilitychange'));
 }"""
+
+
+def signal(page: Page, n: int) -> Locator:
+    """Return a signal of the head: 0 is the page, 1 the runner, 2 the server."""
+    return page.locator(".links > span").nth(n)
+
+
+async def dot(page: Page, n: int) -> str:
+    colour: str = await signal(page, n).evaluate(DOT)
+    return colour
 
 
 @pytest.mark.parametrize("cdn", ["refused", "hanging"])
@@ -92,14 +106,21 @@ async def test_ui_01_where_no_stream_comes_through_the_page_asks_every_two_secon
 async def test_ui_01_a_page_without_news_says_so_and_recovers_by_itself(
     stage: Stage, tabs: Tabs
 ) -> None:
+    stage.door.is_seen = True
     page = await tabs.open_with_clock(stage.run_address)
     await until_moved(page)
     await stage.stop()
+    assert [await dot(page, n) for n in (1, 2)] == [GREEN, GREEN]
     await page.clock.fast_forward(5_000)
     await until_reads(badge(page), text="s old")
+    for n in (1, 2):  # runner and server claim nothing that the page cannot know
+        assert re.search(r" as of \d\d:\d\d:\d\d$", await signal(page, n).inner_text())
+        assert await dot(page, n) == MUTE
+    assert "ago" not in await signal(page, 1).inner_text()
     await page.clock.fast_forward(12_000)
     await until_reads(badge(page), text="no updates for")
     assert await page.locator("html.stale").count() == 1
+    assert await page.locator("#speed").evaluate(SEEN_AT) < 1
     await page.clock.fast_forward(12_000)
     await until_reads(badge(page), text="disconnected", within_ms=3_000)
     await until_reads(page.locator("#say"), text="figures shown are old")
@@ -109,6 +130,8 @@ async def test_ui_01_a_page_without_news_says_so_and_recovers_by_itself(
     await until_moved(page, 2)
     assert await page.evaluate("document.body.mark") == 1, "the page was reloaded"
     assert await page.locator("html.stale").count() == 0
+    assert "as of" not in await page.locator(".links").inner_text()
+    assert [await dot(page, n) for n in (1, 2)] == [GREEN, GREEN]
     await wait_until(lambda: stage.site.live.n_viewers == 1, "a stream again, not questions")
 
 

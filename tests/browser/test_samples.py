@@ -52,7 +52,7 @@ async def test_one_press_retries_a_group_and_the_page_follows(stage: Stage, tabs
 
     await expect(page.locator(".toast")).to_contain_text("3 samples pending again")
     await expect(page.locator(f"#g{key}")).to_have_count(0)
-    await expect(page.locator("#fail-n")).to_have_text("2 samples, 1 reason")
+    await expect(page.locator("#fail-n")).to_have_text("2 failed: 1 reason")
     assert stage.home.partition("B2_code").counts.failed == 0
     assert stage.home.partition("B1_chat").counts.failed == 2
 

@@ -36,7 +36,7 @@ def test_srv_03_slow_begins_once_it_has_lasted_and_says_how_much_is_missing() ->
 
     assert (slow.kind, slow.partition, slow.since) == (ConditionKind.SLOW, "B1_chat", START)
     assert slow.ratio == 0.52
-    assert "slow for 10 min" in slow.sentence
+    assert "slow for 10m" in slow.sentence
     assert "240 tok/s now, 500 tok/s at its best" in slow.sentence
 
 

@@ -63,6 +63,16 @@ def test_srv_07_error_inside_a_good_answer_keeps_its_words(
     assert message in failed(end, asked(max_attempts=2, charged=1)).reason
 
 
+def test_a_reason_says_a_thing_once() -> None:
+    late = AttemptEnd(kind=EndKind.TIMEOUT, message="no end within request_timeout_s = 6 s")
+    broken = AttemptEnd(kind=EndKind.ERROR, status=500, message="internal")
+    full = AttemptEnd(kind=EndKind.BUSY, status=503, message="queue full")
+
+    assert put_back(late).reason == "timeout: no end within request_timeout_s = 6 s"
+    assert put_back(broken).reason == "the server answered 500: internal"
+    assert put_back(full).reason == "the server is busy (503): queue full"
+
+
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_srv_13_a_refusal_of_the_request_fails_without_another_try(status: int) -> None:
     message = "prompt of 5000 tokens does not fit the context of 4096"

@@ -14,6 +14,7 @@ from app.api import Pages, create_app
 from app.api.listening import QuietServer, bind
 from app.clock import SystemClock
 from app.gate import Keys, allowed_hosts
+from app.gate.refusals import Runs
 from app.web.assets import asset_routes, own_assets
 from app.web.login import login_routes
 from tests.api.conftest import Door
@@ -66,9 +67,13 @@ def pages(keys: Keys, *more: APIRouter, with_cdn: bool = True) -> Pages:
     return Pages(
         routers=(login_routes(keys, own_assets().style), asset_routes(), _probes(), *more),
         open_paths=OPEN | {own_assets().style},
-        error_page=lambda status, code, message, hint: f"<h1>{status} {code}</h1>{message} {hint}",
+        error_page=_error_page,
         with_cdn=with_cdn,
     )
+
+
+def _error_page(status: int, code: str, message: str, hint: str, runs: Runs = ()) -> str:
+    return f"<h1>{status} {code}</h1>{message} {hint}{''.join(name for _, name in runs)}"
 
 
 def _probes() -> APIRouter:

@@ -129,7 +129,8 @@ def assert_page_shows(cells: Cells, run: Json) -> None:
     counts = run["samples"]
     wanted = sum(_wanted(each) for each in run["partitions"])
     assert texts["pct"] == f"{run['percent']} %"
-    assert texts["pct-n"] == f"{counts['kept']:,} of {max(wanted, counts['kept']):,}"
+    kept = f"{counts['kept']:,} of {max(wanted, counts['kept']):,}"
+    assert texts["pct-n"] == f"{kept}{_failed(counts)}"
     _assert_short(texts["pct-t"].split(" ")[0], run["tokens"]["used_tokens"])
     assert attrs["all-b"]["aria-valuenow"] == str(run["percent"])
     assert str(attrs["all-b"]["aria-valuetext"]).split(", ")[1].split(" ")[0] == (
@@ -139,6 +140,10 @@ def assert_page_shows(cells: Cells, run: Json) -> None:
     assert f"{run['percent']} %" in cells.title
     for each in run["partitions"]:
         _assert_row_shows(texts, attrs, each, rests=run["state"] == "paused")
+
+
+def _failed(counts: Json) -> str:
+    return f", {counts['failed']:,} failed" if counts["failed"] else ""
 
 
 def _wanted(each: Json) -> int:
@@ -156,7 +161,7 @@ def _assert_row_shows(
     key, counts, kept = f"p{each['id']}", each["samples"], each["samples"]["kept"]
     words = texts[f"{key}-w"].split(" · ")
     assert words[0] in (f"{each['percent']} %", f"{each['percent']} % of the budget")
-    assert words[1] == f"{kept:,} of {max(_wanted(each), kept):,} samples"
+    assert words[1] == f"{kept:,} of {max(_wanted(each), kept):,} samples{_failed(counts)}"
     used, _, budget = words[2].removesuffix(" tokens").partition(" of ")
     _assert_short(used, each["tokens"]["used_tokens"])
     assert bool(budget) is (each["token_budget_tokens"] is not None)

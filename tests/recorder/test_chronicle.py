@@ -32,7 +32,7 @@ def test_begin_and_end_are_told_once_each(desk: Desk) -> None:
 
     assert begin[0] == end[0] == WAITING
     assert begin[1].startswith("The server has not answered for 5 s")
-    assert end[1] == "over after 1 min 11 s"
+    assert end[1] == "over after 1m 11s"
 
 
 def test_a_restart_doubles_nothing(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 import errno
 import socket
 
+import aiohttp
 import pytest
 
 from app.errors import ServerAwayError
@@ -28,6 +29,10 @@ async def test_a_port_without_a_server_is_connection_refused() -> None:
         (TimeoutError(), "timed out"),
         (socket.gaierror(-2, "Name or service not known"), "the name is not known"),
         (OSError("Multiple exceptions: [Errno 111] a, [Errno 111] b"), "connection refused"),
+        (
+            aiohttp.ClientPayloadError("<TransferEncodingError: 400, message='x'>"),
+            "broken off in the middle of the answer (ClientPayloadError)",
+        ),
         (ValueError("odd"), "ValueError: odd"),
         (ValueError(), "ValueError"),
     ],

@@ -20,13 +20,14 @@ from tests.ledger.plans import recorded, scans
 
 ORIGIN = f"http://127.0.0.1:{PORT}"
 HTMX = {"hx-request": "true"}
+VIEW_TOKEN = "a-key-to-look-through"  # noqa: S105 - of these tests alone
 
 
 @asynccontextmanager
-async def somebody(home: Home, door: Door) -> AsyncIterator[httpx.AsyncClient]:
+async def somebody(home: Home, door: Door, token: str = TOKEN) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a browser that has logged in as anna; also for the forms of other files."""
     async with _stranger(home, door) as client:
-        answer = await client.post("/login", data={"token": TOKEN, "name": "anna"})
+        answer = await client.post("/login", data={"token": token, "name": "anna"})
         assert answer.status_code == 303
         yield client
 
@@ -41,7 +42,7 @@ async def anybody(home: Home, door: Door) -> AsyncIterator[httpx.AsyncClient]:
 @asynccontextmanager
 async def _stranger(home: Home, door: Door) -> AsyncIterator[httpx.AsyncClient]:
     clock = SystemClock()
-    keys = Keys(TOKEN, is_open_to_own_user=False, port=PORT, clock=clock)
+    keys = Keys(TOKEN, is_open_to_own_user=False, port=PORT, clock=clock, view_token=VIEW_TOKEN)
     site = Site(home.ledger, door, keys, clock)
     app = create_app(
         home.ledger, door, keys, allowed_hosts("127.0.0.1", PORT), clock=clock, pages=site.pages
@@ -199,6 +200,16 @@ async def test_a_number_that_no_run_has_is_not_found(
     is_order = path in ("/budget", "/pause")
     ask = browser.post if is_order else browser.get
     assert (await ask(f"/runs/{number}{path}")).status_code == 404
+
+
+async def test_a_run_that_there_is_not_names_those_that_there_are(
+    home: Home, browser: httpx.AsyncClient
+) -> None:
+    answered = await browser.get("/runs/99")
+
+    assert "<h2>There is no run 99</h2>" in answered.text
+    assert '<a href="/runs/1">1 · night</a>' in answered.text
+    assert str(home.ledger.path) not in answered.text
 
 
 async def test_a_partition_of_another_run_is_not_found(

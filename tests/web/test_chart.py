@@ -14,8 +14,9 @@ from app.clock import iso
 from app.core.histogram import histogram
 from app.core.series import Chart
 from app.core.spread import Spread
-from app.web import charts, lengths, lines, wording
+from app.web import bars, charts, lengths, lines, wording
 from app.web.charts import chart, reading
+from app.web.compare import sides
 from app.web.draft import Draft
 from app.web.frames import Differ
 from app.web.gallery.invented import CHART, NOW, RUN
@@ -30,7 +31,7 @@ VALUES = st.lists(st.none() | st.integers(0, 20_000), min_size=2, max_size=160)
 STEPS = st.lists(st.none() | st.integers(0, 500), min_size=2, max_size=160)
 
 
-@pytest.mark.parametrize("module", [lines, charts, wording, lists, lengths])
+@pytest.mark.parametrize("module", [lines, charts, wording, lists, lengths, bars, sides])
 def test_the_examples_are_true(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]  # modules, all of them
 
@@ -105,6 +106,15 @@ def test_a_moment_is_read_in_words_and_what_is_not_known_is_left_out() -> None:
     assert reading(replace(RICH, server_tokens_per_s=(), concurrency_requests=()), 0) == (
         "15k tok/s"
     )
+
+
+def test_the_newest_point_says_how_long_it_is_and_labels_are_round() -> None:
+    sheet = drawn(RICH)
+
+    assert sheet.texts["ch-out"].startswith("newest 2m 15s: 16k tok/s")
+    assert [sheet.texts[f"ch-y{n}"] for n in range(5)] == ["20k", "15k", "10k", "5k", "0"]
+    low = replace(RICH, own_tokens_per_s=(9.0,), server_tokens_per_s=())
+    assert [drawn(low).texts[f"ch-y{n}"] for n in range(6)] == ["10", "8", "6", "4", "2", "0"]
 
 
 def test_marks_and_absences_stand_where_they_happened() -> None:

@@ -49,7 +49,7 @@ async def test_reasons_stand_in_groups_over_partitions(
     page = await shown(browser, FAILURES)
 
     text = words(page)
-    assert "8 samples, 2 reasons" in text
+    assert "8 failed: 2 reasons" in text
     assert TOO_LONG.format("#") in text
     assert "boom #" in text
     assert "5 of them would fail again: they exceed the context." in text
@@ -59,13 +59,22 @@ async def test_reasons_stand_in_groups_over_partitions(
     assert 'href="/runs/1/samples?partition=B2_code&amp;state=failed"' in page
 
 
+async def test_the_heading_counts_what_failed_apart_as_the_tab_does(
+    browser: httpx.AsyncClient, failed: Home
+) -> None:
+    failed.keep("B1_chat", 1, state=SampleState.EMPTY)
+    failed.keep("B2_code", 1, state=SampleState.SUSPECT)
+
+    assert "8 failed, 2 empty or suspect: 4 reasons" in words(await shown(browser, FAILURES))
+
+
 @pytest.mark.slow
 async def test_the_filter_takes_what_it_says(browser: httpx.AsyncClient, failed: Home) -> None:
     for query, told in (
-        ("?partition=B1_chat", "4 samples, 2 reasons"),
-        ("?reason=BOOM", "3 samples, 1 reason"),
-        ("?reason=boom+2", "2 samples, 1 reason"),
-        ("?state=failed", "8 samples, 2 reasons"),
+        ("?partition=B1_chat", "4 failed: 2 reasons"),
+        ("?reason=BOOM", "3 failed: 1 reason"),
+        ("?reason=boom+2", "2 failed: 1 reason"),
+        ("?state=failed", "8 failed: 2 reasons"),
         ("?state=empty", "No failure matches “empty”. Show all."),
         ("?reason=<b>", "No failure matches “<b>”. Show all."),
     ):
@@ -94,11 +103,11 @@ async def test_one_press_tries_exactly_a_group_again(
     assert "Undo" not in answered.text
     assert n_failed(failed) == (3, 2)
     assert door.n_pokes == 1
-    assert "5 samples, 1 reason" in words(await shown(browser, FAILURES))  # and not after seconds
+    assert "5 failed: 1 reason" in words(await shown(browser, FAILURES))  # and not after seconds
     noted = activity.latest(failed.ledger, failed.run_id)
     assert [each.detail for each in noted if each.event == "retry"] == [
-        "B2_code: 2 failed samples: boom #",
-        "B1_chat: 1 failed sample: boom #",
+        "B2_code: 2 failed samples, such as: boom 2",
+        "B1_chat: 1 failed sample, such as: boom 1",
     ]
     again = await browser.post(f"{FAILURES}/retry", data=data, headers=HTMX)
     assert again.status_code == 409

@@ -1,6 +1,7 @@
 """Activity, servers, two runs side by side: what the pages say, and what they ask the ledger."""
 
 import json
+import re
 from dataclasses import asdict, replace
 from datetime import timedelta
 
@@ -166,10 +167,14 @@ def test_two_runs_side_by_side(home: Home, desk: Desk) -> None:
     page = shown(compare_kind(desk), f"a={home.run_id}&b=day")
     assert "1 · night" in page
     assert "Settings: all the same" in page
+    settings = page.split("Settings: ")[1]
+    assert re.search(r"<details open><summary>\d+ are the same</summary>", settings)
     assert "Mean output, tokens" in page
     kept = page.split("Answers kept")[1].split("</tr>")[0]
     assert ">3</td>" in kept
     assert ">0</td>" in kept
+    turned = shown(compare_kind(desk), f"a=day&b={home.run_id}").split("Answers kept")[1]
+    assert "<b>+3</b>" in turned.split("</tr>")[0]
     mean = page.split("Mean output, tokens")[1].split("</tr>")[0]
     assert ">–</td>" in mean  # the one without answers has none, not 0
     kind = compare_kind(desk)

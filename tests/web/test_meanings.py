@@ -25,8 +25,9 @@ from app.web.gallery.invented import (
     condition,
     numbered,
 )
-from app.web.head import Verdict, banner, verdict
+from app.web.head import Verdict, banner, signals, verdict
 from app.web.meanings import would_mean
+from app.web.rendering import draw
 from app.web.row_words import asked, in_flight, left_cells, silent_since
 from app.web.standing import standing
 from app.web.typed_limits import in_full
@@ -107,8 +108,10 @@ def test_a_server_that_is_away_says_who_waits_and_lets_all_be_paused() -> None:
     block = banner(draft, run)
     said = draft.sheet(block, "").texts["ban-0"]
     n = run.counts.running
-    assert f"{n} requests wait to be sent again. Away since" in said
+    assert said.endswith(f" {n} requests wait to be sent again. It is tried again all the time.")
     assert block.about == (("waiting for server", False, "/runs/7/pause"),)
+    with_orders_below = banner(Draft(NOW), run, has_orders=False)
+    assert with_orders_below.about == (("waiting for server", False, ""),)
 
 
 def test_how_many_go_on_is_said() -> None:
@@ -127,3 +130,12 @@ def test_a_plus_adds_to_what_there_is() -> None:
         in_full("budget", "+2M", None)
     with pytest.raises(InputError, match="not a number of tokens"):
         in_full("budget", "+x", 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "n_at_rest"), [(RunState.RUNNING, 0), (RunState.PAUSED, 1), (RunState.FINISHED, 2)]
+)
+def test_a_signal_that_nothing_is_heard_of_is_quiet(state: RunState, n_at_rest: int) -> None:
+    draft = Draft(NOW)
+    block = signals(draft, replace(RUN, state=state), "Overview")
+    assert draw(block, draft.sheet(block, "")).count('class="rest"') == n_at_rest

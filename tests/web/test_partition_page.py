@@ -139,6 +139,7 @@ def test_reasons_that_differ_in_numbers_are_one_that_leads_to_its_group(known: R
 def test_hours_without_an_answer_are_a_gap_in_the_line(known: Read) -> None:
     sheet = sheet_of(known, PARTITION)
     assert sheet.paths["tm-latency-m"].count("M") == 2
+    assert "l" not in sheet.paths["tm-latency-m"]  # two hours are two levels, not a line
     assert "tm-first-token-m" not in sheet.paths
 
 

@@ -41,6 +41,11 @@ def words(markup: str) -> str:
     return unescape(re.sub(r"<[^>]+>", "", markup))
 
 
+def spaced(markup: str) -> str:
+    """Return the text of a page with a space between any two cells."""
+    return " ".join(words(markup.replace("<", " <")).split())
+
+
 def next_of(markup: str) -> str | None:
     found = re.search(r'rel="next" href="([^"]+)"', markup)
     return unescape(found[1]) if found else None
@@ -134,6 +139,23 @@ async def test_one_sample_shows_prompt_answer_ids_and_whose_requests_made_it(
     assert "<think>" not in page
     page = words(await shown(browser, f"{SAMPLES}/{second.sample_id}"))
     assert "The server gave no text for it; the ids below are the answer." in page
+
+
+async def test_attempts_before_a_retry_are_forgiven_and_the_last_one_is_listed(
+    browser: httpx.AsyncClient, home: Home
+) -> None:
+    home.fail("B1_chat", 1, reason="boom")
+    failed = spaced(await shown(browser, f"{SAMPLES}/1"))
+    await browser.post(f"{SAMPLES}/1/retry")
+    answer(home, "B1_chat", [Said(text="x")] * 2)
+
+    page = spaced(await shown(browser, f"{SAMPLES}/1"))
+
+    assert "Attempts 1, 1 charged" in failed
+    assert "Attempts 2, 0 charged, 1 forgiven" in page
+    assert re.search(r"1 \d\d:\d\d 0 forgiven boom", page), page
+    assert re.search(r"2 \d\d:\d\d 4 kept made the answer", page), page
+    assert "Forgiven: charged before a retry" in page
 
 
 @pytest.mark.slow

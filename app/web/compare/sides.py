@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.core import format as words
+from app.core.estimate import Estimate
 from app.core.spec import RunSpec
 from app.core.states import RunState
 from app.core.types import Counts, Tokens
@@ -18,6 +19,7 @@ from app.web.wording import DASH, left, percent, rate
 _PROMPTS, _LONGEST = "prompts@", "max_new_tokens@"
 _SHOWN_DIGEST = 12
 _MAX_CHARS = 200
+_NEARLY_ALL = 99  # per cent
 SAME_RATIO = 0.005  # closer than half a per cent is the same
 
 
@@ -113,7 +115,7 @@ def _end(run: RunFigures) -> str:
         return f"took {words.span((run.state_since - run.created_at).total_seconds())}"
     if run.state is not RunState.RUNNING:
         return DASH
-    return left(run.time_left)
+    return f"ends in {left(run.time_left)}" if isinstance(run.time_left, Estimate) else DASH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +206,9 @@ def _shares(name: str, values: Values) -> Line:
 
 
 def _line(name: str, values: Values, shown: Sequence[str]) -> Line:
-    return Line(name=name, a=shown[0], b=shown[1], difference=by_how_much(*values))
+    a, b = values
+    difference = f"+{shown[1]}" if a == 0 and b else by_how_much(a, b)
+    return Line(name=name, a=shown[0], b=shown[1], difference=difference)
 
 
 def by_how_much(a: float | None, b: float | None) -> str:
@@ -214,13 +218,18 @@ def by_how_much(a: float | None, b: float | None) -> str:
     ('+25 %', '−50 %', '', '')
     >>> by_how_much(10, 35), by_how_much(None, 3)
     ('× 3.5', '')
+    >>> by_how_much(4_420_000, 13_700), by_how_much(10**9, 1), by_how_much(9, 0)
+    ('−99.7 %', '−99.9 %', '−100 %')
     """
     if not a or b is None or abs(b - a) < SAME_RATIO * abs(a):
         return ""
     ratio = b / a
     if ratio >= 2:  # noqa: PLR2004 - from twice on, times say it better than per cent
         return f"× {ratio:.1f}"
-    return f"{100 * (ratio - 1):+.0f} %".replace("-", "−")
+    more = 100 * (ratio - 1)
+    # what is left of it is not nothing, and is not to read so
+    said = f"{max(more, -99.9):+.1f}" if b and more < -_NEARLY_ALL else f"{more:+.0f}"
+    return f"{said} %".replace("-", "−")
 
 
 def runs_told(a: Side, b: Side) -> Iterator[tuple[int, str]]:

@@ -135,6 +135,18 @@ def warning(groups: Iterable[Group]) -> str:
     return f"{n} of them would fail again: {'; '.join(cause for cause, _ in found)}."
 
 
+def how_they_ended(groups: Iterable[Group]) -> str:
+    """Return how many there are of each kind, as the tab counts them: what failed, then the rest.
+
+    "56 failed, 2 rejected, 16 empty or suspect"
+    """
+    found = dict.fromkeys(("failed", "rejected", "empty or suspect"), Count())
+    for group in groups:
+        is_plain = group.state in (SampleState.FAILED, SampleState.REJECTED)
+        found[str(group.state) if is_plain else "empty or suspect"] += group.count
+    return ", ".join(f"{count} {kind}" for kind, count in found.items() if count.n)
+
+
 def samples(count: Count) -> str:
     noun = "sample" if count.n == 1 and not count.is_least else "samples"
     return f"{count} {noun}"

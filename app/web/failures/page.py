@@ -20,9 +20,8 @@ from app.web.failures.groups import (
     Group,
     doomed,
     groups_of,
+    how_they_ended,
     retryable,
-    samples,
-    total,
     warning,
 )
 from app.web.sheet import Block, Sheet
@@ -97,7 +96,7 @@ def _summary(
     in_vain = sum((count for _, count in doomed(groups)), Count())
     others = Count(n=again.n - in_vain.n, is_least=again.is_least or in_vain.is_least)
     n_groups = words.plural(len(groups), "reason")
-    draft.text("fail-n", f"{samples(total(groups))}, {n_groups}" if groups else "None")
+    draft.text("fail-n", f"{how_they_ended(groups)}: {n_groups}" if groups else "None")
     draft.text("fail-all", str(again))
     draft.text("fail-others", str(others))
     draft.text("fail-vain", warning(groups))

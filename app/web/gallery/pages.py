@@ -34,7 +34,9 @@ _MESSAGES = (
 )
 _ERRORS = {
     "404": NotFoundError(
-        'there is no run "night" in ledger.db', hint='There are 7 "synth_100k" (running)'
+        'there is no run "night"',
+        hint='There are 7 "synth_100k" (running)',
+        runs=((7, "synth_100k"), (6, HOSTILE)),
     ),
     "409": ConflictError("run 7 is finished; there is nothing to stop"),
     "422": InputError(f'state "{HOSTILE}" is none of pending, running, ok', hint="leave it out"),
@@ -77,7 +79,8 @@ def _error(status: str) -> Page:
         if found is None:
             hint = "look for it in the service's log"
             return error_page(int(status), "internal", "internal error 1f2e3d4c", hint)
-        return error_page(found.http_status, found.code, found.message, found.hint)
+        runs = found.runs if isinstance(found, NotFoundError) else ()
+        return error_page(found.http_status, found.code, found.message, found.hint, runs)
 
     return made
 

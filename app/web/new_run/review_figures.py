@@ -152,5 +152,5 @@ def _length(each: Planned, sampled: Sampled | None) -> tuple[str, str]:
         for n in (texts.median, texts.longest)
     )
     first = words.plural(sampled.n_prompts, "prompt")
-    about = f"{in_characters}, at the rate of the first {first}"
+    about = f"{in_characters}; tokens counted as in the first {first}"
     return f"median ≈ {median}, longest ≈ {longest} tokens", about

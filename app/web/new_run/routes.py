@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from app.core.spec_toml import to_toml
 from app.errors import InputError
 from app.files.prompt_folders import PromptFolder, prompt_folders
+from app.gate.keys import Role
 from app.submission import permitted
 from app.web.kinds import Desk
 from app.web.new_run import drawing
@@ -20,9 +21,13 @@ from app.web.new_run.checks import Checks
 from app.web.new_run.drawing import NOTHING_WRONG
 from app.web.new_run.fields import Asked, Complaints
 from app.web.new_run.spec_lines import with_lines
-from app.web.pages import document
+from app.web.pages import document, error_page
 
 PATH = "/new"
+_ONLY_OPERATORS = (
+    "only operators may start runs; this key may only look",
+    "to start one, log out and log in with the token of operators",
+)
 
 
 def new_run_routes(desk: Desk, checks: Checks) -> APIRouter:
@@ -30,6 +35,9 @@ def new_run_routes(desk: Desk, checks: Checks) -> APIRouter:
 
     @router.get(PATH)
     def shown(request: Request) -> HTMLResponse:
+        if getattr(request.state, "role", "") == Role.VIEWER:  # who may not start a run ...
+            said, hint = _ONLY_OPERATORS  # ... needs not know which folders there are
+            return HTMLResponse(error_page(403, "only_looking", said, hint), 403)
         return _shown(desk, checks, request)
 
     @router.post(PATH)

@@ -17,7 +17,7 @@ from app.core.states import SampleState
 from app.figures import PartitionFigures, RunFigures
 from app.ledger.glimpses import MOST_LOOKED_AT, Reason
 from app.web.draft import Draft
-from app.web.lines import chart_path
+from app.web.lines import chart_path, levels_path
 from app.web.partition.reads import Read
 from app.web.samples.saying import finish_word
 from app.web.sheet import Block
@@ -25,6 +25,7 @@ from app.web.wording import DASH, moment, rate, seconds
 
 _HOUR_MS = 3_600_000
 _LEAST_HOURS = 2
+_FEWEST_OF_A_LINE = 3  # two hours are two levels: a line would say what was between
 N_REASONS = 8
 _MAX_CHARS = 160
 _KINDS = ((Measure.FIRST_TOKEN, "First token"), (Measure.LATENCY, "Whole answer"))
@@ -99,8 +100,10 @@ def _timed(draft: Draft, known: Read, kind: Measure, label: str) -> Timed:
     top = max((value for value in high if value is not None), default=0.0)
     is_drawn = len(hours) >= _LEAST_HOURS and top > 0
     if is_drawn:
-        draft.path(f"{key}-m", chart_path(middle, top))
-        draft.path(f"{key}-h", chart_path(high, top))
+        is_line = sum(value is not None for value in high) >= _FEWEST_OF_A_LINE
+        path = chart_path if is_line else levels_path
+        draft.path(f"{key}-m", path(middle, top))
+        draft.path(f"{key}-h", path(high, top))
     return Timed(
         key=key,
         label=label,

@@ -9,18 +9,20 @@ from datetime import datetime
 from typing import Any
 
 from app.core import format as words
+from app.core.states import KEPT
 from app.core.visible import visible_line
-from app.ledger.one_sample import MAX_ATTEMPTS_SHOWN, HeldEntry
+from app.ledger.one_sample import MAX_ATTEMPTS_SHOWN, HeldEntry, SampleWhole
 from app.web.draft import Draft
 from app.web.samples.reading import Opened
+from app.web.wording import DASH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """`attempts`: number, cell of its time, tokens, charged, reason. `times`: name and cell."""
+    """`attempts`: number, cell of time, tokens, how it counts, reason. `times`: name and cell."""
 
-    attempts: tuple[tuple[str, str, str, bool, str], ...]
-    attempts_note: str
+    attempts: tuple[tuple[str, str, str, str, str], ...]
+    attempts_notes: tuple[str, ...]
     segments: tuple[str, ...]
     held: tuple[str, ...]
     times: tuple[tuple[str, str], ...]
@@ -30,30 +32,62 @@ class History:
 def history_of(draft: Draft, opened: Opened) -> History:
     """Return the history of a sample."""
     whole, answer = opened.whole, opened.answer or {}
-    attempts = []
-    for place, each in enumerate(whole.attempts):
-        cell = f"at-{place}"
-        draft.clock(cell, each.at)
-        attempts.append(
-            (
-                words.whole(each.attempt),
-                cell,
-                words.whole(each.tokens),
-                each.is_charged,
-                visible_line(each.reason),
-            )
-        )
     line = whole.line
     return History(
-        attempts=tuple(attempts),
-        attempts_note=f"The latest {MAX_ATTEMPTS_SHOWN}."
-        if len(attempts) >= MAX_ATTEMPTS_SHOWN
-        else "",
+        attempts=tuple(_attempts(draft, opened)),
+        attempts_notes=tuple(_notes(opened)),
         segments=tuple(_segments(answer.get("segments"))),
         held=tuple(_held(whole.held)),
         times=tuple(_times(draft, answer)),
         line="" if line is None else f"{line.path}, byte {line.offset:,}, {line.n_bytes:,} bytes",
     )
+
+
+def n_forgiven(whole: SampleWhole) -> int:
+    """Return how many charged attempts do not count any more: a retry, an extension begin anew."""
+    return max(0, sum(each.is_charged for each in whole.attempts) - whole.entry.charged)
+
+
+def _attempts(draft: Draft, opened: Opened) -> Iterator[tuple[str, str, str, str, str]]:
+    """Give what is noted of attempts, then the one that made the answer."""
+    whole = opened.whole
+    n_old = n_forgiven(whole)
+    for place, each in enumerate(whole.attempts):
+        cell = f"at-{place}"
+        draft.clock(cell, each.at)
+        counts = "free" if not each.is_charged else "charged" if n_old <= 0 else "forgiven"
+        n_old -= each.is_charged
+        reason = visible_line(each.reason)
+        yield words.whole(each.attempt), cell, words.whole(each.tokens), counts, reason
+    if whole.attempts and _is_kept_by_the_last(whole):
+        answer = opened.answer or {}
+        draft.clock("at-kept", _moment(answer.get("finished_at")), otherwise=DASH)
+        tokens = words.whole(whole.entry.output_tokens - _begun_at(answer.get("segments")))
+        yield words.whole(whole.entry.attempt), "at-kept", tokens, "kept", "made the answer"
+
+
+def _is_kept_by_the_last(whole: SampleWhole) -> bool:
+    """Return whether the newest attempt made the answer; one that failed is noted itself."""
+    noted = {each.attempt for each in whole.attempts}
+    return whole.entry.state in KEPT and whole.entry.attempt not in noted
+
+
+def _begun_at(segments: object) -> int:
+    """Return at which token the last request went on with the answer."""
+    last = segments[-1] if isinstance(segments, list) and segments else {}
+    begun = last.get("from_token") if isinstance(last, dict) else None
+    return begun if isinstance(begun, int) else 0
+
+
+def _notes(opened: Opened) -> Iterator[str]:
+    whole = opened.whole
+    n = len(whole.attempts)
+    if n >= MAX_ATTEMPTS_SHOWN:
+        yield f"The latest {MAX_ATTEMPTS_SHOWN}."
+    elif n and n + _is_kept_by_the_last(whole) < whole.entry.attempt:
+        yield "Attempts that were put back without a charge, or are under way, are not listed."
+    if n_forgiven(whole):
+        yield "Forgiven: charged before a retry or an extension, with which counting began anew."
 
 
 def _segments(segments: object) -> Iterator[str]:

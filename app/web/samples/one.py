@@ -15,9 +15,10 @@ from app.core import format as words
 from app.core.states import RETRYABLE
 from app.core.visible import visible, visible_line
 from app.figures import RunFigures
+from app.ledger.one_sample import SampleWhole
 from app.web import head
 from app.web.draft import Draft
-from app.web.samples.history import History, history_of
+from app.web.samples.history import History, history_of, n_forgiven
 from app.web.samples.reading import MOST_IDS, Opened
 from app.web.samples.saying import STATE_LOOKS, finish_word
 from app.web.sheet import Block, Sheet
@@ -124,7 +125,7 @@ def _facts(opened: Opened) -> tuple[tuple[str, str, str], ...]:
         ("Most output tokens", words.whole(whole.max_new_tokens), ""),
         ("Finish", finish_word(entry.finish_reason) or DASH, "no answer yet"),
         ("Flags", ", ".join(map(visible_line, entry.flags)) or "none", ""),
-        ("Attempts", f"{entry.attempt:,}, {entry.charged:,} charged", ""),
+        ("Attempts", _attempts(whole), ""),
     ]
     if entry.replica:
         facts.insert(2, ("Copy", words.whole(entry.replica + 1), ""))
@@ -134,6 +135,11 @@ def _facts(opened: Opened) -> tuple[tuple[str, str, str], ...]:
         facts.append(("Settings (gen_id)", visible_line(str(answer.get("gen_id", DASH))), ""))
     facts.append(("Prompt hash", whole.prompt_sha256 or DASH, "rejected before it was hashed"))
     return tuple(facts)
+
+
+def _attempts(whole: SampleWhole) -> str:
+    said = f"{whole.entry.attempt:,}, {whole.entry.charged:,} charged"
+    return f"{said}, {n:,} forgiven" if (n := n_forgiven(whole)) else said
 
 
 def _whole(n: int | None) -> str:

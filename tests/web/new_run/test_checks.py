@@ -34,7 +34,7 @@ async def test_the_review_counts_what_the_files_hold(
     assert "B2_code: 2 lines of B2_code.jsonl rejected" in shown
     assert "line 31: broken JSON" in shown
     assert "line 32: a list, not an object" in shown
-    assert "40 and 40 characters, at the rate of the first 30 prompts" in shown
+    assert "40 and 40 characters; tokens counted as in the first 30 prompts" in shown
     # 3 x 100, and 80 x 200 within a budget of 10,000: a tenth to all of it
     assert ">1.63k – 10.3k</dd>" in shown
     assert "1.6k – 10k<small>budget 10k</small>" in shown

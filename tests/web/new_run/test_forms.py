@@ -8,6 +8,7 @@ import httpx
 from app.clock import SystemClock
 from app.ledger.servers import remember_server
 from tests.web.new_run.desk import PromptDesk, chat, reviewed, text_of
+from tests.web.test_actions import VIEW_TOKEN, somebody
 
 HOSTILE = '<img src=x onerror=alert(1)> & "co"'
 
@@ -36,6 +37,15 @@ async def test_folders_below_the_roots_are_offered_with_their_partitions(
 
     desk.door.settings = desk.settings(prompts_roots="")
     assert "export LONGWATCH_PROMPTS_ROOTS=" in await text_of(browser, "/new")
+
+
+async def test_who_may_only_look_is_told_so_and_sees_no_folder(desk: PromptDesk) -> None:
+    async with somebody(desk.home, desk.door, VIEW_TOKEN) as viewer:
+        for query in ("", f"?prompts={desk.prompts / 'night'}"):
+            answer = await viewer.get(f"/new{query}")
+            assert answer.status_code == 403
+            assert "Only operators may start runs" in answer.text
+            assert "night" not in answer.text
 
 
 async def test_names_of_folders_are_text_and_lead_to_their_forms(
