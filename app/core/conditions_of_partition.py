@@ -86,7 +86,7 @@ def _stalled(facts: PartitionFacts, now: datetime) -> Condition | None:
         since=silence.since,
         sentence=f"{facts.name} is stalled: no token for"
         f" {plural(facts.n_in_flight, 'request')} of it for {span_of(silence.since, now)}, while"
-        " the server makes others. Restart requests saves what they have and sends them anew.",
+        " others of the run get theirs. Restart requests saves what they have and sends them anew.",
         partition=facts.name,
     )
 

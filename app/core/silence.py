@@ -19,8 +19,8 @@ _OTHERS_RATIO = 0.5
 class Silence:
     """What is known of a partition's requests in flight.
 
-    `since`: none of them has brought a token since then. `others_at`: the newest sign that the
-    server makes tokens for somebody else, None without one. `n_waiting`: requests in the server's
+    `since`: none of them has brought a token since then. `others_at`: when another partition
+    of the run last got a token, None if none has. `n_waiting`: requests in the server's
     queue, None if it does not tell. `first_token_p99_s`: the time to the first token that one in a
     hundred takes longer than, over the last ten minutes.
     """

@@ -189,8 +189,8 @@ class EndMemory:
             waits = facts.silences.get(view.partition.name) == NO_SHARE
             if few(view) is None or waits or not isinstance(self._found, Forecast):
                 continue
-            is_silent = view.partition.name in facts.silences
-            if is_silent or could_decide(view, going, facts.spec, self._found):
+            is_unseen = view.partition.name in facts.silences and not _has_ended(view)
+            if is_unseen or could_decide(view, going, facts.spec, self._found):
                 return view
         return None
 
@@ -223,6 +223,11 @@ def _wanted(partition: PartitionView) -> tuple[object, ...]:
         partition.own_concurrency,
         partition.max_new_tokens,
     )
+
+
+def _has_ended(view: Outlook) -> bool:
+    """Return whether any sample of it has: how long its answers are is then not all guesswork."""
+    return view.partition.counts.kept + view.partition.counts.failed > 0
 
 
 def _silence_of_all(facts: Facts, going: Sequence[Outlook]) -> str | None:

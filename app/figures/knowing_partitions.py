@@ -145,7 +145,6 @@ def _silence(look: Look, partition: PartitionView, memory: Recent) -> Silence | 
         return None
     since = look.now - timedelta(seconds=look.at_s - flying_since_s)
     others = [each.last_token_at for each in look.workers if each.partition_id != partition.id]
-    others += [load.progressed_at for load in look.servers]
     waiting = [load.waiting_requests for load in look.servers]
     waits = [load.first_token_p99_s for load in look.servers if load.first_token_p99_s is not None]
     return Silence(

@@ -58,7 +58,7 @@ def message_of(body: bytes) -> str:
         detail = content.get("detail", content.get("message"))
         if detail is not None:
             return cut(str(detail).encode())
-    return cut(body)
+    return cut(content.encode() if isinstance(content, str) else body)
 
 
 def cut(content: bytes) -> str:

@@ -162,8 +162,8 @@ async def test_inp_10_the_first_prompt_is_shown_decoded(desk: Desk) -> None:
 
     report = await desk.check()
 
-    (notice,) = [one for one in report.notices if "the first prompt" in one]
-    assert "begins 'user:Hi" in notice
+    (notice,) = [one for one in report.notices if "its first prompt" in one]
+    assert "begin 'user:Hi" in notice
 
 
 async def test_inp_10_a_template_that_doubles_the_start_token_is_refused(desk: Desk) -> None:

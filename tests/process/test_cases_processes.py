@@ -69,6 +69,7 @@ def test_prc_01_a_signal_waits_for_what_runs_within_the_grace_time(
     run.assert_whole(rows)
 
 
+@pytest.mark.slow
 def test_prc_01_a_second_signal_does_not_wait(run: CaseRun, simulator: SimulatorThread) -> None:
     """The grace time and the answers are longer than the test waits for the end."""
     rows = [f"a{n}" if n < 8 else f"a{n} @@held" for n in range(16)]
@@ -105,6 +106,7 @@ def twenty_slow_rows(run: CaseRun, simulator: SimulatorThread) -> list[str]:
     return rows
 
 
+@pytest.mark.slow
 def test_prc_02_under_nohup_a_closed_terminal_does_not_matter(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:

@@ -16,10 +16,6 @@ from tests.process.case_run import SHORT_TICK, CaseRun
 from tests.process.condition_eyes import heard_by, watching
 from tests.process.run_process import wait_for
 
-scaled = pytest.mark.parametrize(
-    ("stall_s", "timeout_s"), [(2, 6), pytest.param(10, 25, marks=pytest.mark.slow)]
-)
-
 
 def is_stalled(figures: dict[str, Any]) -> bool:
     return any(one["kind"] == ConditionKind.STALLED for one in figures["conditions"])
@@ -43,12 +39,12 @@ def first(run: CaseRun, holds: Callable[[dict[str, Any]], bool], what: str) -> d
     return found[0]
 
 
-@pytest.mark.parametrize("stall_s", [4, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.slow
 @pytest.mark.alone
 def test_prg_03_the_average_since_the_start_hides_no_stall(
-    run: CaseRun, simulator: SimulatorThread, stall_s: int
+    run: CaseRun, simulator: SimulatorThread
 ) -> None:
+    stall_s = 20
     simulator.script({"*": ["ok with 50 output tokens, delay=0.02"]})
     run.concurrency = 4
     run.run_lines = f"stall_after_s = {stall_s}"
@@ -78,12 +74,12 @@ def test_prg_03_the_average_since_the_start_hides_no_stall(
     assert later["best_tokens_per_s"] is None
 
 
-@scaled
 @pytest.mark.slow
 @pytest.mark.alone
 def test_srv_01_health_is_green_while_generation_is_dead(
-    run: CaseRun, simulator: SimulatorThread, receiver: Receiver, stall_s: int, timeout_s: int
+    run: CaseRun, simulator: SimulatorThread, receiver: Receiver
 ) -> None:
+    stall_s, timeout_s = 10, 25
     simulator.script({"@@hang": ["hang", "ok"], "*": ["ok"]})
     run.concurrency = 2
     run.run_lines = f"stall_after_s = {stall_s}\nrequest_timeout_s = {timeout_s}"

@@ -80,6 +80,7 @@ def test_res_05_a_line_whose_row_alone_was_set_back_is_adopted(
     assert_books_balance(run)
 
 
+@pytest.mark.slow
 def test_res_05_a_finished_run_that_nobody_edited_is_left_as_it_is(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:

@@ -105,6 +105,7 @@ def test_led_05_a_home_of_another_user(
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root can give a file to another user")
+@pytest.mark.slow
 def test_led_05_an_output_file_that_belongs_to_another_user(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:

@@ -163,6 +163,7 @@ def test_srv_15_the_clamped_limit_is_sent_on_every_attempt_and_recorded(
     assert sent[1:] == [(4_000, limits["v1"])] * 2
 
 
+@pytest.mark.slow
 def test_inp_13_partitions_with_the_same_base_name_have_outputs_of_their_own(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:

@@ -75,6 +75,7 @@ def test_sto_01_a_full_disk_under_the_output(
         run.close()
 
 
+@pytest.mark.slow
 def test_sto_02_temporary_files_lie_beside_their_target_and_symlinks_stay(
     run: CaseRun, simulator: SimulatorThread, tmp_path: Path
 ) -> None:
