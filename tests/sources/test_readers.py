@@ -38,6 +38,11 @@ def zstd(plain: bytes) -> bytes:
     return zstandard.ZstdCompressor().compress(plain)
 
 
+def only_text(value: object) -> str:
+    """Name a case by its texts: the bytes of a gzip have the time in them."""
+    return value if isinstance(value, str) else ""
+
+
 @pytest.mark.parametrize(
     ("name", "written", "numbers"),
     [
@@ -50,6 +55,7 @@ def zstd(plain: bytes) -> bytes:
         ("r.csv", as_csv(ROWS), [2, 5]),
         ("r.csv.zst", zstd(as_csv(ROWS)), [2, 5]),
     ],
+    ids=only_text,
 )
 def test_every_kind_gives_the_same_rows(
     tmp_path: Path, name: str, written: bytes, numbers: list[int]
@@ -149,6 +155,7 @@ def test_a_field_of_csv_may_be_as_long_as_a_line_of_json(tmp_path: Path) -> None
         ("r.csv.zst", zstd(b"a,b\n" * 9999)[:-5], r"is damaged or cut short"),
         ("r.parquet", b"no table", r"is damaged or cut short"),
     ],
+    ids=only_text,
 )
 def test_a_file_that_cannot_be_read_is_named(
     tmp_path: Path, name: str, written: bytes, said: str
