@@ -191,13 +191,13 @@ async def test_counts_that_ended_early_say_that_there_are_more(
     browser: httpx.AsyncClient, failed: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failures, "LARGEST_COUNT", 1)
-    assert "+ samples, 2 reasons" in words(await shown(browser, FAILURES))
+    assert "+ failed: 2 reasons" in words(await shown(browser, FAILURES))
 
     monkeypatch.setattr(failures, "LARGEST_COUNT", 100)
     monkeypatch.setattr(failures, "MOST_REASONS", 2)
     monkeypatch.setattr(failures, "_LEAST_REASONS", 2)
     page = words(await shown(browser, f"{FAILURES}?partition=B1_chat"))
-    assert "+ samples" in page
+    assert "+ failed" in page
     assert "More different reasons than were looked at: B1_chat (failed)." in page
     assert re.search(r"Retry all \d\+", page)
 
