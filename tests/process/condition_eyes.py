@@ -97,7 +97,7 @@ class Eyes:
             assert is_shown or "need-more" in page.texts, (key, sentence, lists)
             self.on_page |= {key} if is_shown else set()
 
-    def wait(self, key: Key, *, gone: bool = False, within_s: float = 120.0) -> None:
+    def wait(self, key: Key, *, gone: bool = False, within_s: float = 60.0) -> None:
         """Wait until it holds, one of the whole run on the page too, or does not any more."""
 
         def is_so() -> bool:

@@ -198,16 +198,16 @@ def test_each_condition_of_a_partition_begins_and_ends_everywhere(
             return {*keys, drained, reached} <= eyes.seen
 
         try:
-            wait_for(all_seen, "each of them")
+            wait_for(all_seen, "each of them", 90)
         except AssertionError as error:
             missing = {*keys, drained, reached} - eyes.seen
             raise AssertionError(f"{missing} of {eyes.run}") from error
-        wait_for(lambda: "Budget used" in (eyes.look() and eyes.pills[BUDGETED]), "its pill")
+        wait_for(lambda: "Budget used" in (eyes.look() and eyes.pills[BUDGETED]), "its pill", 30)
         budget = {"partition": BUDGETED, "tokens": 1_000_000}
         assert client.post("/runs/test/budget", json=budget).is_success
         for key in (*keys, drained, reached):
             eyes.wait(key, gone=True)
-        wait_for(lambda: not eyes.look() - {(str(ConditionKind.SLOW), BUDGETED)}, "quiet")
+        wait_for(lambda: not eyes.look() - {(str(ConditionKind.SLOW), BUDGETED)}, "quiet", 60)
 
         eyes.assert_told([*keys, drained, reached])
         for name, (kind, _) in PROVOKED.items():

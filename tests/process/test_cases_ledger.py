@@ -114,7 +114,7 @@ def test_led_02_the_log_behind_a_long_reader(
             "the cause",
         )
         assert log.stat().st_size >= warn_bytes
-    wait_for(lambda: log.stat().st_size < small_bytes, "a small log")
+    wait_for(lambda: log.stat().st_size < small_bytes, "a small log", 60)
     wait_for(lambda: not said(run.figures(), ConditionKind.LEDGER_LOG), "no warning")
 
     assert run.is_alive()
@@ -174,7 +174,7 @@ def test_led_03_a_full_disk_under_the_ledger(
 
             wait_for(lambda: run.kept() > 250, "more answers", HANG_S)
             assert run.worker_pids() == workers
-            wait_for(lambda: not said(run.figures(), ConditionKind.LEDGER_FULL), "no banner")
+            wait_for(lambda: not said(run.figures(), ConditionKind.LEDGER_FULL), "no banner", 10)
             assert run.wait(HANG_S) == 0, run.log_tail()
             assert simulator.stats.calls_total == 500
             assert begins_and_ends(run, ConditionKind.LEDGER_FULL) == [False, True]
