@@ -3,6 +3,7 @@
 import base64
 import json
 
+import httpx
 import pytest
 
 from app.core.estimate import Unknown
@@ -77,7 +78,8 @@ def test_prg_02_figures_add_up_in_every_look_while_a_partition_is_added(
     simulator.script(
         {
             "@@flaky": [{"json": [500, {}]}, "cut mid_body", "ok"],
-            "@@last": ["ok delay=4"],  # the service leaves after it: until then it can be looked at
+            # The service leaves after it: until it is aborted here, all can be looked at.
+            "@@last": ["ok delay=600", "ok"],
             "*": ["ok delay=0.2"],
         }
     )
@@ -101,6 +103,7 @@ def test_prg_02_figures_add_up_in_every_look_while_a_partition_is_added(
     run.write_rows(added, "B3_added")
     with run.beside() as follower:
         wait_for(lambda: look(90), "most answers")
+        httpx.post(f"{simulator.url}/abort_request", json={"abort_all": True}, trust_env=False)
         assert run.wait() == 0, run.log_tail()
         assert follower.wait(30) == 0
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.sglang.loads import read_loads
 from app.sglang.metrics import read_metrics
-from app.sglang.reading import Counter
+from app.sglang.reading import Counter, Reading
 from tests.api.home import Home
 from tests.poller.desk import Desk
 from tests.sglang.real_server import RealServer
@@ -134,8 +134,15 @@ async def test_prefix_hits_of_a_real_server_are_those_of_the_window(
 
 async def test_the_loads_of_a_real_server_say_the_same(desk: Desk, real_server: RealServer) -> None:
     await until_idle(desk)
-    body = answer_of(real_server, "/v1/loads").content
-    reading, load = read_loads(body), desk.load
+
+    def told() -> Reading | None:
+        return read_loads(answer_of(real_server, "/v1/loads").content)
+
+    reading, load = told(), await desk.look()
+    async with asyncio.timeout(BOUND_S):  # an idle scheduler renews its gauges every 30 s
+        while reading is not None and reading.kv_used_tokens != load.kv_used_tokens:
+            await desk.clock.sleep(0.5)
+            reading, load = told(), await desk.look()
     await desk.poller.close()
 
     assert reading is not None
