@@ -23,8 +23,9 @@ def started(spec: Path, *flags: str) -> "subprocess.Popen[str]":
 
     Ctrl-C means an end to it, even where these tests run in the background and ignore it.
     """
+    command = [sys.executable, "-m", "app", "prepare", str(spec), *flags]
     return subprocess.Popen(
-        ["env", "--default-signal=INT", sys.executable, "-m", "app", "prepare", str(spec), *flags],
+        ["/usr/bin/env", "--default-signal=INT", *command],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
     )  # fmt: skip
 
