@@ -76,6 +76,9 @@ def merge_runs(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     parquet: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, _option("--parquet", "Write Parquet beside it (extra parquet).")
     ] = False,
+    conversations: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, _option("--conversations", "Write conversations beside it; their ids are not exact.")
+    ] = False,
     text: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, _option("--text", "Write the answers' texts too, to read them.")
     ] = False,
@@ -118,7 +121,14 @@ def merge_runs(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         of_runs = [
             part
             for run in chosen
-            for part in run_parts(ledger, settings.home, run, choice, _marks(think_ids))
+            for part in run_parts(
+                ledger,
+                settings.home,
+                run,
+                choice,
+                _marks(think_ids),
+                with_messages=conversations,
+            )
         ]
         of_datasets: list[ExistingPart] = []
         if existing is not None:
@@ -136,6 +146,7 @@ def merge_runs(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             "min_output": min_output,
             "shard_tokens": _tokens(shard_tokens),
             "parquet": parquet,
+            "conversations": conversations,
             "text": text,
             "think_ids": think_ids,
         }
@@ -149,6 +160,7 @@ def merge_runs(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             facts=planned.facts,
             shard_tokens=_tokens(shard_tokens),
             with_parquet=parquet,
+            with_conversations=conversations,
             with_text=text,
             may_overwrite=overwrite,
         )

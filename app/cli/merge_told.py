@@ -65,6 +65,11 @@ def told_lines(folder: Path, done: Merged) -> Iterator[str]:
         f"{words.plural(n_records, 'record')}, {words.tokens(n_tokens)} tokens,"
         f" {words.tokens(supervised)} of them supervised, in {files}: {folder / 'data'}"
     )
+    if (folder / "conversations").is_dir():
+        yield (
+            f"{folder / 'conversations'}: only an approximation, trainers encode these texts"
+            f" again; {done.n_no_conversation:,} records have no conversation"
+        )
     if done.is_unchanged:
         yield "it was merged already: nothing was changed"
     elif done.n_resumed_shards:

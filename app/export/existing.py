@@ -125,8 +125,15 @@ def _row(
         flags=(),
         gen_id=existing.gen_id,
         metadata={},
-        text=str(wanted.turn.said.get("content") or ""),
+        text=_text(wanted.turn.said),
+        before=wanted.turn.before,
     )
+
+
+def _text(said: Message) -> str:
+    """Return an answer as text, reasoning inline as models write it."""
+    content, reasoning = str(said.get("content") or ""), said.get("reasoning_content")
+    return f"<think>{reasoning}</think>{content}" if reasoning else content
 
 
 def _calls(turn: Turn) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations  # array[int] cannot be evaluated before 3.12
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from app.core.reasoning import NO_REASONING, Reasoning, ReasoningMarks, divide, 
 from app.core.states import SampleState
 from app.core.views import PartitionView
 from app.errors import StorageError
+from app.export.asked import Asked
 from app.export.choosing import Choice, Drop, finish_of
 from app.export.records import Example
 from app.files.sealed import LineSource
@@ -47,17 +48,19 @@ class Source:
     token_path: Path
     source: str  # hub id and revision, or "" where nobody knows
     marks: ReasoningMarks
+    with_messages: bool = False  # of the prompts, for conversations
 
 
 def rows_of(ledger: Ledger, source: Source, choice: Choice, after: int) -> Iterator[Row]:
     """Yield every sample behind a position."""
     tries, tokens = 0, TokenFile(source.token_path)
+    asked = Asked(Path(source.partition.prompts_path)) if source.with_messages else None
     try:
         with LineSource() as lines:
             while page := places(ledger, source.partition.id, after, _PAGE):
                 for place in page:
                     try:
-                        row = _row(place, source, choice, tokens, lines)
+                        found = _found(place, source, choice, tokens, lines)
                     except StorageError:
                         # the partition may just have been sealed: then the page is an old one
                         tries += 1
@@ -65,24 +68,27 @@ def rows_of(ledger: Ledger, source: Source, choice: Choice, after: int) -> Itera
                         if tries >= _TRIES:
                             raise
                         break
-                    yield row
+                    if asked is not None and isinstance(found, Example):
+                        before = asked.messages(place.index, place.prompt_sha256)
+                        found = replace(found, before=before)
+                    yield Row(place.position, found)
                     after, tries = place.position, 0
     finally:
         tokens.close()
 
 
-def _row(
+def _found(
     place: SamplePlaces, source: Source, choice: Choice, tokens: TokenFile, lines: LineSource
-) -> Row:
+) -> Example | Drop:
     if place.path is None:
-        return Row(place.position, _without_answer(place.state))
+        return _without_answer(place.state)
     path = Path(place.path)
     line = lines.read(path, place.offset, place.n_bytes)
     where = f"{path}, byte {place.offset:,}"
     fields, answer = _answer(line, place, where)
     finish = finish_of(fields["finish_reason"])
     if finish is None:
-        return Row(place.position, Drop.FINISH)
+        return Drop.FINISH
     kind, stop_id, stop_text = finish
     flags = tuple(fields["flags"])
     dropped = choice.drop(
@@ -93,7 +99,7 @@ def _row(
         output=len(answer),
     )
     if dropped is not None:
-        return Row(place.position, dropped)
+        return dropped
     prompt = tokens.read(place.prompt_offset or 0, place.prompt_tokens or 0)
     metadata: dict[str, Any] = {
         "run": source.partition.run_id,
@@ -106,25 +112,22 @@ def _row(
     }
     if stop_text is not None:
         metadata["stop_text"] = stop_text
-    return Row(
-        place.position,
-        Example(
-            partition=source.partition.name,
-            key=place.key if not place.replica else f"{place.key}~{place.replica}",
-            native=place.key.partition("#turn")[0],
-            source=source.source,
-            prompt=prompt,
-            answer=answer,
-            finish=kind,
-            stop_id=stop_id,
-            is_regenerated=True,
-            reasoning=_divided(prompt, answer, source.marks),
-            prompt_sha256=place.prompt_sha256,
-            flags=flags,
-            gen_id=fields["gen_id"],
-            metadata=metadata,
-            text=fields["text"],
-        ),
+    return Example(
+        partition=source.partition.name,
+        key=place.key if not place.replica else f"{place.key}~{place.replica}",
+        native=place.key.partition("#turn")[0],
+        source=source.source,
+        prompt=prompt,
+        answer=answer,
+        finish=kind,
+        stop_id=stop_id,
+        is_regenerated=True,
+        reasoning=_divided(prompt, answer, source.marks),
+        prompt_sha256=place.prompt_sha256,
+        flags=flags,
+        gen_id=fields["gen_id"],
+        metadata=metadata,
+        text=fields["text"],
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from app.errors import ConflictError
 from app.export import published
+from app.export.conversations import ConversationShard
 from app.export.generated import Row
 from app.export.parquet import ParquetShard
 from app.export.records import Example
@@ -23,7 +24,7 @@ from app.export.tally import Merged, PartitionTally, merged_from
 from app.files.appending import make_folder
 from app.files.space import storage_error
 
-DATA, PARQUET = "data", "parquet"
+DATA, PARQUET, CONVERSATIONS = "data", "parquet", "conversations"
 _LOCK = ".merging.lock"
 _TOLD_EVERY_ROWS = 500
 
@@ -47,6 +48,7 @@ class MergeOrder:
     facts: dict[str, Any]  # what the manifest says of the inputs
     shard_tokens: int
     with_parquet: bool = False
+    with_conversations: bool = False
     with_text: bool = False
     may_overwrite: bool = False
 
@@ -83,7 +85,7 @@ class _Work:
         self.open = ExitStack()
         self._order, self._done = order, done
         self._shard: Shard | None = None
-        self._columns: ParquetShard | None = None
+        self._others: list[ParquetShard | ConversationShard] = []
 
     def take(self, number: int, part: Part, after: int, told: Progress) -> None:
         tally = self._done.tallies[number]
@@ -103,28 +105,37 @@ class _Work:
         """Give the shard its name, and remember that the next one begins behind this sample."""
         if self._shard is None:
             return
-        if self._columns is not None:
-            self._columns.close()
+        for other in self._others:
+            other.close()
+            if isinstance(other, ConversationShard):
+                self._done.n_no_conversation += other.n_left_out
         self._done.shards.append(self._shard.publish())
-        self._shard = self._columns = None
+        self._shard, self._others = None, []
         state = {"identity": self._order.identity, "next": [number, position]}
         write_state(self._order.folder, {**state, **self._done.stored()})
 
     def _add(self, example: Example) -> None:
         if self._shard is None:
             number, order = len(self._done.shards), self._order
+            for other in _others(order, number):
+                self.open.enter_context(other)
+                self._others.append(other)
             self._shard = self.open.enter_context(
                 Shard(order.folder / DATA, number, with_text=order.with_text)
             )
-            if order.with_parquet:
-                path = order.folder / PARQUET / shard_name(number, "parquet")
-                self._columns = self.open.enter_context(
-                    ParquetShard(path, with_text=order.with_text)
-                )
         self._shard.add(example)
-        if self._columns is not None:
-            self._columns.add(example)
+        for other in self._others:
+            other.add(example)
         self._done.frequency.update(example.answer)
+
+
+def _others(order: MergeOrder, number: int) -> Iterator[ParquetShard | ConversationShard]:
+    """Yield the other forms of a shard, opened."""
+    if order.with_parquet:
+        path = order.folder / PARQUET / shard_name(number, "parquet")
+        yield ParquetShard(path, with_text=order.with_text)
+    if order.with_conversations:
+        yield ConversationShard(order.folder / CONVERSATIONS / shard_name(number))
 
 
 def _begun(order: MergeOrder, *, has_other: bool) -> tuple[Merged, int, int]:
@@ -136,7 +147,9 @@ def _begun(order: MergeOrder, *, has_other: bool) -> tuple[Merged, int, int]:
         if all((order.folder / each["file"]).exists() for each in done.shards):
             done.n_resumed_shards = len(done.shards)
             return done, number, after
-    files = [each for name in (DATA, PARQUET) for each in (order.folder / name).glob("*")]
+    files = [
+        each for name in (DATA, PARQUET, CONVERSATIONS) for each in (order.folder / name).glob("*")
+    ]
     if (has_other or (files and state is None)) and not order.may_overwrite:
         what = "the merge of something else" if has_other else "files that are no merge's"
         raise ConflictError(

@@ -74,7 +74,13 @@ class Plan:
 
 
 def run_parts(
-    ledger: Ledger, home: Path, run: RunView, choice: Choice, marks: ReasoningMarks | None
+    ledger: Ledger,
+    home: Path,
+    run: RunView,
+    choice: Choice,
+    marks: ReasoningMarks | None,
+    *,
+    with_messages: bool = False,
 ) -> list[RunPart]:
     """Return the partitions of a run. `marks`: instead of those that its spec names."""
     return [
@@ -85,6 +91,7 @@ def run_parts(
                 token_path=token_path(home, run.id, each.name),
                 source=source_of(Path(each.prompts_path).parent),
                 marks=marks or _marks_of(run),
+                with_messages=with_messages,
             ),
             choice=choice,
         )

@@ -19,7 +19,7 @@ from app.files.replacing import replacing
 from app.files.sealed import read_manifest, write_manifest
 
 MANIFEST, CARD, FREQUENCY = "manifest.json", "README.md", "token_freq.json"
-_FOLDERS = ("data", "parquet")
+_FOLDERS = ("data", "parquet", "conversations")
 
 
 def read(folder: Path) -> dict[str, Any] | None:
@@ -40,6 +40,7 @@ def write(folder: Path, identity: str, facts: dict[str, Any], done: Merged) -> N
         "tokens": sum(each.n_tokens for each in done.tallies),
         "supervised_tokens": sum(each.n_answer_tokens for each in done.tallies),
         "partitions": [each.stored() for each in done.tallies],
+        "without_conversation": done.n_no_conversation,
         "shards": done.shards,
     }
     write_manifest(folder / MANIFEST, manifest)

@@ -11,7 +11,7 @@ ended it included; `reasoning_end` is the index in `input_ids` of the mark that 
 Free-form facts are JSON in a text (`metadata`): loaders fail where the type inside changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -42,6 +42,7 @@ class Example:
     gen_id: str
     metadata: dict[str, object]
     text: str | None = None
+    before: Sequence[Mapping[str, object]] | None = None  # the prompt as messages, where asked for
 
     @property
     def n_tokens(self) -> int:

@@ -115,6 +115,7 @@ class Merged:
     tallies: list[PartitionTally] = field(default_factory=list)
     shards: list[dict[str, Any]] = field(default_factory=list)
     frequency: Counter[int] = field(default_factory=Counter)
+    n_no_conversation: int = 0  # records that could not be written as conversations
     is_unchanged: bool = False
     n_resumed_shards: int = 0
 
@@ -122,6 +123,7 @@ class Merged:
         """Return what is remembered of it: counts and files, no content."""
         return {
             "partitions": [each.stored() for each in self.tallies],
+            "without_conversation": self.n_no_conversation,
             "shards": self.shards,
             "frequency": {str(token): n for token, n in sorted(self.frequency.items())},
         }
@@ -132,5 +134,6 @@ def merged_from(state: dict[str, Any]) -> Merged:
     return Merged(
         tallies=[restored(each) for each in state["partitions"]],
         shards=list(state["shards"]),
+        n_no_conversation=state["without_conversation"],
         frequency=Counter({int(token): n for token, n in state.get("frequency", {}).items()}),
     )

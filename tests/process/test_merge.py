@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from app.simulator.server import SimulatorThread
@@ -14,7 +15,7 @@ from tests.process.case_run import CaseRun
 from tests.process.run_process import ROOT, wait_for
 
 N_SAMPLES = 4_000
-WORDS = ("--shard-tokens", "40k", "--parquet")
+WORDS = ("--shard-tokens", "40k", "--parquet", "--conversations")
 
 
 @pytest.fixture
@@ -35,6 +36,12 @@ def test_a_merge_killed_at_any_instant_goes_on_to_the_same_bytes(run: CaseRun) -
     assert told.returncode == 0, told.stderr
     assert f"{N_SAMPLES:,} of {N_SAMPLES:,} samples" in told.stdout
     expected = written(whole)
+    said = orjson.loads(expected["conversations/train-00000.jsonl"].splitlines()[0])
+    assert said["id"] == "B1_p/r0"
+    assert [each["role"] for each in said["conversations"]] == ["user", "assistant"]
+    assert said["conversations"][0]["content"] == "r0"
+    lines = [lines.count(b"\n") for name, lines in expected.items() if name.endswith(".jsonl")]
+    assert sum(lines) == 2 * N_SAMPLES
     n_shards = sum(name.startswith("data/") for name in expected)
     assert n_shards > 5
 
