@@ -9,20 +9,26 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from app.core.golden import first_difference
 from app.core.spec import RunSpec, resolve_partitions
 from app.core.types import ServerFacts
 
 GEN_ID_LENGTH = 12
 _PART_MARK = "@"  # "max_new_tokens@B1_glaive": of one partition
 _SERVER_KEYS = frozenset({"model", "weights", "tokenizer"})
+GOLDEN = "tokenizer_golden"
 
 
 def fingerprint(
-    spec: RunSpec, facts: ServerFacts, inputs: Mapping[str, object]
+    spec: RunSpec,
+    facts: ServerFacts,
+    inputs: Mapping[str, object],
+    golden: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
     """Return the settings by name, flat and ready for JSON.
 
     `inputs` holds for each partition what identifies its prompt file: a digest, or [size, digest].
+    `golden` is `core/golden.py`'s mark of the server's tokenizer, None where none could be made.
     """
     found: dict[str, object] = {
         "model": facts.model_path,
@@ -30,6 +36,8 @@ def fingerprint(
         "tokenizer": facts.tokenizer_path,
         "samples_per_prompt": spec.samples_per_prompt,
     }
+    if golden is not None:
+        found[GOLDEN] = golden
     found |= dict(spec.sampling)
     found |= {f"chat_template_kwargs.{key}": one for key, one in spec.chat_template_kwargs.items()}
     for name, partition in resolve_partitions(spec, inputs).items():
@@ -47,6 +55,8 @@ def differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[st
     return [
         f"{_for_people(name)} changed"
         if name.startswith(f"prompts{_PART_MARK}")  # a digest says nothing to people
+        else f"tokenizer: golden strings differ: first {first_difference(old[name], new[name])!r}"
+        if name == GOLDEN
         else f"{_for_people(name)} {_shown(old.get(name))} -> {_shown(new.get(name))}"
         for name in changed_names(old, new)
     ]
@@ -58,10 +68,16 @@ def changed_names(old: Mapping[str, object], new: Mapping[str, object]) -> list[
     return [
         name
         for name in names
-        if _same_as_json(old.get(name)) != _same_as_json(new.get(name))
+        if _differs(name, old.get(name), new.get(name))
         and not (_PART_MARK in name and (name not in old or name not in new))
         and not (name in _SERVER_KEYS and (old.get(name) is None or new.get(name) is None))
     ]
+
+
+def _differs(name: str, old: object, new: object) -> bool:
+    if name == GOLDEN:
+        return first_difference(old, new) is not None
+    return _same_as_json(old) != _same_as_json(new)
 
 
 def gen_parts(spec: RunSpec, facts: ServerFacts) -> dict[str, object]:

@@ -40,8 +40,28 @@ class Reasoning:
     def is_unclosed(self) -> bool:
         return self.is_thinking and self.end is None
 
+    @property
+    def closing_at(self) -> int | None:
+        """Where the closing mark stands; None if none closes it, as where tool calls do."""
+        return None if self.end == self.resume else self.end
+
 
 NO_REASONING = Reasoning(is_thinking=False)
+
+
+def marks_of(
+    think_open_ids: Sequence[int] | None, think_close_ids: Sequence[int] | None
+) -> ReasoningMarks:
+    """Return the marks that a spec names; a mark of several ids is not looked for.
+
+    >>> marks_of([1], [2, 3])
+    ReasoningMarks(opening=frozenset({1}), closing=frozenset(), tool_calls=frozenset())
+    """
+    return ReasoningMarks(opening=_single(think_open_ids), closing=_single(think_close_ids))
+
+
+def _single(ids: Sequence[int] | None) -> frozenset[int]:
+    return frozenset(ids) if ids and len(ids) == 1 else frozenset()
 
 
 def prompt_opens(prompt: Sequence[int], marks: ReasoningMarks) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations  # array[int] cannot be evaluated before 3.12
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,15 +78,16 @@ def rows_of(ledger: Ledger, source: Source, choice: Choice, after: int) -> Itera
         tokens.close()
 
 
+_path = lru_cache(maxsize=256)(Path)  # few files have the lines of all samples
+
+
 def _found(
     place: SamplePlaces, source: Source, choice: Choice, tokens: TokenFile, lines: LineSource
 ) -> Example | Drop:
     if place.path is None:
         return _without_answer(place.state)
-    path = Path(place.path)
-    line = lines.read(path, place.offset, place.n_bytes)
-    where = f"{path}, byte {place.offset:,}"
-    fields, answer = _answer(line, place, where)
+    line = lines.read(_path(place.path), place.offset, place.n_bytes)
+    fields, answer = _answer(line, place)
     finish = finish_of(fields["finish_reason"])
     if finish is None:
         return Drop.FINISH
@@ -136,8 +138,9 @@ def _without_answer(state: SampleState) -> Drop:
     return Drop(state.value) if state.value in set(Drop) else Drop.NO_ANSWER
 
 
-def _answer(line: bytes, place: SamplePlaces, where: str) -> tuple[dict[str, Any], list[int]]:
+def _answer(line: bytes, place: SamplePlaces) -> tuple[dict[str, Any], list[int]]:
     """Return a line's fields and ids; StorageError if it is not this sample's answer."""
+    where = f"{place.path}, byte {place.offset:,}"
     try:
         fields = orjson.loads(line)
         answer, n = fields["output_ids"], fields["completion_tokens"]

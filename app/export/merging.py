@@ -72,7 +72,7 @@ def merge(order: MergeOrder, told: Progress) -> Merged:
                     done.tallies.append(PartitionTally(name=part.name))
                 work.take(at, part, after, told)
                 after = -1
-            work.publish(len(order.parts), -1)
+            work.publish()
         published.write(order.folder, order.identity, order.facts, done)
         forget_state(order.folder)
         return done
@@ -98,11 +98,12 @@ class _Work:
             if tally.n_samples % _TOLD_EVERY_ROWS == 0:
                 told(part.name, tally.n_samples)
             if self._shard is not None and self._shard.n_tokens >= self._order.shard_tokens:
-                self.publish(number, position)
+                self.publish()
+                _remember(self._order, self._done, number, position)
         told(part.name, tally.n_samples)
 
-    def publish(self, number: int, position: int) -> None:
-        """Give the shard its name, and remember that the next one begins behind this sample."""
+    def publish(self) -> None:
+        """Give the shard its name."""
         if self._shard is None:
             return
         for other in self._others:
@@ -111,8 +112,6 @@ class _Work:
                 self._done.n_no_conversation += other.n_left_out
         self._done.shards.append(self._shard.publish())
         self._shard, self._others = None, []
-        state = {"identity": self._order.identity, "next": [number, position]}
-        write_state(self._order.folder, {**state, **self._done.stored()})
 
     def _add(self, example: Example) -> None:
         if self._shard is None:
@@ -126,7 +125,7 @@ class _Work:
         self._shard.add(example)
         for other in self._others:
             other.add(example)
-        self._done.frequency.update(example.answer)
+        self._done.frequency.add(example.answer)
 
 
 def _others(order: MergeOrder, number: int) -> Iterator[ParquetShard | ConversationShard]:
@@ -157,8 +156,14 @@ def _begun(order: MergeOrder, *, has_other: bool) -> tuple[Merged, int, int]:
             hint="name another --out, or replace it with --overwrite",
         )
     published.remove(order.folder)
-    forget_state(order.folder)
+    _remember(order, Merged(), 0, -1)  # what stands there from now on is this merge's
     return Merged(), 0, -1
+
+
+def _remember(order: MergeOrder, done: Merged, number: int, position: int) -> None:
+    """Remember what is done, and that the next shard begins behind this sample."""
+    state = {"identity": order.identity, "next": [number, position]}
+    write_state(order.folder, {**state, **done.stored()})
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from app.core.reasoning import ReasoningMarks
+from app.core.reasoning import ReasoningMarks, marks_of
 from app.core.spec import from_json
 from app.core.states import RunState
 from app.core.views import PartitionView, RunView
@@ -158,14 +158,7 @@ def plan(
 
 def _marks_of(run: RunView) -> ReasoningMarks:
     spec = from_json(run.spec_json)
-    return ReasoningMarks(
-        opening=_single(spec.think_open_ids), closing=_single(spec.think_close_ids)
-    )
-
-
-def _single(ids: tuple[int, ...] | None) -> frozenset[int]:
-    """Return the mark's id; a mark of several ids is not looked for."""
-    return frozenset(ids) if ids and len(ids) == 1 else frozenset()
+    return marks_of(spec.think_open_ids, spec.think_close_ids)
 
 
 def _standing(partition: PartitionView) -> dict[str, object]:

@@ -30,8 +30,8 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 def write(folder: Path, identity: str, facts: dict[str, Any], done: Merged) -> None:
     """Write them, the manifest last."""
-    frequency = {str(token): n for token, n in sorted(done.frequency.items())}
-    _replace(folder / FREQUENCY, orjson.dumps(frequency, option=orjson.OPT_APPEND_NEWLINE))
+    counts = orjson.dumps(done.frequency.fields(), option=orjson.OPT_APPEND_NEWLINE)
+    _replace(folder / FREQUENCY, counts)
     _replace(folder / CARD, card_of(facts, done.tallies).encode())
     manifest = {
         "identity": identity,

@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any
 
 from app.export.choosing import Drop, Finish
+from app.export.frequency import TokenCounts
 from app.export.records import Example
 
 _SHOWN = (50, 95, 100)
@@ -114,7 +115,7 @@ class Merged:
 
     tallies: list[PartitionTally] = field(default_factory=list)
     shards: list[dict[str, Any]] = field(default_factory=list)
-    frequency: Counter[int] = field(default_factory=Counter)
+    frequency: TokenCounts = field(default_factory=TokenCounts)
     n_no_conversation: int = 0  # records that could not be written as conversations
     is_unchanged: bool = False
     n_resumed_shards: int = 0
@@ -125,7 +126,7 @@ class Merged:
             "partitions": [each.stored() for each in self.tallies],
             "without_conversation": self.n_no_conversation,
             "shards": self.shards,
-            "frequency": {str(token): n for token, n in sorted(self.frequency.items())},
+            "frequency": self.frequency.fields(),
         }
 
 
@@ -135,5 +136,5 @@ def merged_from(state: dict[str, Any]) -> Merged:
         tallies=[restored(each) for each in state["partitions"]],
         shards=list(state["shards"]),
         n_no_conversation=state["without_conversation"],
-        frequency=Counter({int(token): n for token, n in state.get("frequency", {}).items()}),
+        frequency=TokenCounts(state.get("frequency")),
     )

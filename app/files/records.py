@@ -22,7 +22,9 @@ _RID_START = b'{"rid":"'
 class Record:
     """Everything that an answer's line says. `replica` is None unless prompts run several times.
 
-    `finish_reason`: compact JSON where the server sent an object, else its word.
+    `finish_reason`: compact JSON where the server sent an object, else its word. `reasoning_end`:
+    index in `output_ids` of the mark that closes the reasoning; None if there is no reasoning, if
+    it was never closed, or if nobody told the marks. Lines of earlier versions do not have it.
     """
 
     rid: str
@@ -33,6 +35,7 @@ class Record:
     status: str
     finish_reason: str | None
     flags: tuple[str, ...] = ()
+    reasoning_end: int | None = None
     prompt_tokens: int
     completion_tokens: int
     max_new_tokens: int
@@ -76,6 +79,7 @@ def encode(record: Record) -> bytes:
         "status": record.status,
         "finish_reason": _as_sent(record.finish_reason),
         "flags": record.flags,
+        "reasoning_end": record.reasoning_end,
         "prompt_tokens": record.prompt_tokens,
         "completion_tokens": record.completion_tokens,
         "max_new_tokens": record.max_new_tokens,

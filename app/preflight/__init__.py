@@ -14,6 +14,7 @@ from app.clock import Clock
 from app.core.spec import RunSpec
 from app.core.types import ServerFacts
 from app.preflight.folders import check_folders, check_outputs
+from app.preflight.golden import check_golden
 from app.preflight.prompt_files import FoundPrompts, find_partitions
 from app.preflight.report import Findings, Report
 from app.preflight.samples import check_samples
@@ -49,6 +50,7 @@ async def preflight(
         prompts=found.prompts,
         partitions=found.partitions,
         sampled=findings.sampled,
+        golden=findings.golden,
     )
 
 
@@ -69,5 +71,6 @@ async def _ask(
     check_facts(spec, found.partitions, facts, findings)
     reached = [client for client in clients if client.url in facts]
     if reached:
+        await check_golden([one for one in reached if facts[one.url].has_tokenizer], findings)
         await check_samples(spec, found, reached[0], list(facts.values()), findings)
     return facts

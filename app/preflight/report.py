@@ -25,13 +25,15 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     sampled: dict[str, Sampled] = field(default_factory=dict)
+    golden: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """`errors` stop a start. `facts` are by server address; partitions have their limits.
 
-    `sampled` holds the partitions whose first prompts a server has tokenized.
+    `sampled` holds the partitions whose first prompts a server has tokenized. `golden` is the mark
+    of the servers' tokenizer (`core/golden.py`), None if none of them can encode a text.
     """
 
     errors: tuple[str, ...]
@@ -41,3 +43,4 @@ class Report:
     prompts: Mapping[str, Path]
     partitions: Mapping[str, PartitionSpec]
     sampled: Mapping[str, Sampled] = field(default_factory=dict)
+    golden: Mapping[str, object] | None = None

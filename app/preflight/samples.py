@@ -7,7 +7,7 @@ Owns the share of refusals that stops a start, and the sample that is shown. Onl
 import asyncio
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.core.format import plural
 from app.core.prompt_limits import PromptLimits, answer_limit
@@ -15,6 +15,7 @@ from app.core.spec import RunSpec
 from app.core.types import ServerFacts
 from app.errors import ServerAwayError
 from app.files.prompts import Prompt
+from app.preflight.comparing import compare_ids
 from app.preflight.prompt_files import FoundPrompts
 from app.preflight.report import Findings, Sampled
 from app.prompt_tokens import (
@@ -76,8 +77,36 @@ async def check_samples(
             findings.warnings += _too_long(name, tried, wanted, limits)
             if name == next(iter(samples)):
                 await _show(name, tried, client, findings)
+        await _compare(found, client, prompt_tokens, facts, findings)
     except ServerAwayError as error:
         findings.errors.append(str(error))
+
+
+async def _compare(
+    found: FoundPrompts,
+    client: ServerClient,
+    prompt_tokens: PromptTokens,
+    facts: Sequence[ServerFacts],
+    findings: Findings,
+) -> None:
+    """Prove the ids that records bring, where the servers can apply their chat template."""
+    with_ids = [
+        name
+        for name, prompts in found.samples.items()
+        if any(prompt.input_ids is not None for prompt in prompts)
+    ]
+    versions = [version_tuple(each.version) or (999,) for each in facts]
+    if with_ids and (
+        min(versions) < _MESSAGES_SINCE or not all(each.has_tokenizer for each in facts)
+    ):
+        findings.notices.append(
+            f"input_ids of {', '.join(with_ids)} were not compared: the server cannot encode chats"
+        )
+        return
+    for name in with_ids:
+        if prompt_tokens.start_id is None:
+            prompt_tokens = replace(prompt_tokens, start_id=await start_id_of(client.tokenize))
+        await compare_ids(name, found.prompts[name], prompt_tokens, findings)
 
 
 def _unable(samples: Mapping[str, Sequence[Prompt]], facts: Sequence[ServerFacts]) -> list[str]:

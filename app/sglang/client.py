@@ -5,7 +5,7 @@ Two connection pools, so that a poll never queues behind a thousand generate cal
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import aiohttp
 import httpx
@@ -149,6 +149,17 @@ class ServerClient:
                 hint="Check that the server is healthy, and SGLang 0.5.3 or newer",
             )
         return tokens
+
+    async def tokenize_many(self, texts: Sequence[str]) -> list[list[int]] | None:
+        """Return the ids of texts without a start token, None if the server takes no list.
+
+        Source: SGLang `TokenizeRequest.prompt`, a text or a list of texts.
+        """
+        lists: list[object] = [
+            *await self.tokenize({"prompt": list(texts), "add_special_tokens": False})
+        ]
+        ids = [each for each in lists if isinstance(each, list)]
+        return ids if len(ids) == len(lists) == len(texts) else None
 
     async def detokenize(self, ids: list[int]) -> str | None:
         """Return the text of ids, None where the server cannot tell."""

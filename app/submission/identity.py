@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.core.fingerprint import (
+    GOLDEN,
     changed_names,
     differences,
     fingerprint,
@@ -73,7 +74,7 @@ def identity_now(spec: RunSpec, report: Report, stored_json: str, now: datetime)
     return Identity(
         spec=resolved,
         facts=report.facts,
-        fingerprint=fingerprint(resolved, first, found.digests),
+        fingerprint=fingerprint(resolved, first, found.digests, report.golden),
         servers=identity_of(first),
         seen=found.seen,
         sizes=found.sizes,
@@ -140,7 +141,9 @@ def merged(stored_json: str, now: Identity) -> str:
     stored = json.loads(stored_json)
     old = stored.get("fingerprint") or {}
     missing = {
-        name: value for name, value in old.items() if "@" in name and name not in now.fingerprint
+        name: value
+        for name, value in old.items()
+        if ("@" in name or name == GOLDEN) and name not in now.fingerprint
     }
     seen = {
         name: mark

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 
+from app.core.reasoning import divide, prompt_opens
 from app.core.types import Claim, Gain, Halt, Keep, Line, Orders, PutBack, Settled, ShardId, Tick
 from app.errors import StorageError
 from app.files.records import Record, encode
@@ -172,7 +173,8 @@ def _settled(call: Call, shard_id: ShardId | None) -> Settled:
 
 def record_of(call: Call, outcome: Keep, plan: WorkerPlan) -> Record:
     """Return the answer's line as values."""
-    claim = call.claim
+    claim, output_ids, marks = call.claim, call.output_ids(), plan.reasoning_marks
+    reasoning = divide(output_ids, marks, opened_by_prompt=prompt_opens(call.prompt, marks))
     return Record(
         rid=claim.rid,
         key=claim.key,
@@ -182,6 +184,7 @@ def record_of(call: Call, outcome: Keep, plan: WorkerPlan) -> Record:
         status=outcome.state,
         finish_reason=outcome.finish_reason,
         flags=outcome.flags,
+        reasoning_end=reasoning.closing_at,
         prompt_tokens=claim.prompt_tokens,
         completion_tokens=call.made_tokens,
         max_new_tokens=claim.max_new_tokens,
@@ -192,5 +195,5 @@ def record_of(call: Call, outcome: Keep, plan: WorkerPlan) -> Record:
         finished_at=call.finished_at,
         prompt_sha256=claim.prompt_sha256,
         text=call.text,
-        output_ids=call.output_ids(),
+        output_ids=output_ids,
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.core.reasoning import ReasoningMarks
 from app.core.retry import BACKOFF_FIRST_S
 from app.core.spec import from_json
 from app.core.types import PartitionId, RunId, WorkerId
@@ -43,6 +44,14 @@ class WorkerPlan:
     tick_s: float = 0.5
     lease_s: float = 30.0
     api_key: str | None = None
+
+    @property
+    def reasoning_marks(self) -> ReasoningMarks:
+        return ReasoningMarks(opening=_mark(self.think_open), closing=_mark(self.think_close))
+
+
+def _mark(token: int | None) -> frozenset[int]:
+    return frozenset() if token is None else frozenset({token})
 
 
 def load_plan(ledger: Ledger, worker_id: WorkerId, settings: Settings) -> WorkerPlan:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.reasoning import NO_REASONING
 from app.export.choosing import Drop, Finish
+from app.export.frequency import TokenCounts
 from app.export.records import Example
 from app.export.tally import Merged, PartitionTally, merged_from, percentile, restored
 
@@ -53,6 +55,21 @@ def test_what_is_stored_of_a_merge_comes_back() -> None:
     done = Merged(
         tallies=[PartitionTally(name="p", n_samples=1, dropped=Counter({"failed": 1}))],
         shards=[{"file": "data/train-00000.jsonl", "records": 1, "tokens": 5, "bytes": 9}],
-        frequency=Counter({7: 2, 163_607: 1}),
+        frequency=TokenCounts({"7": 2, "163607": 1}),
     )
-    assert merged_from(done.stored()) == done
+    assert merged_from(done.stored()).stored() == done.stored()
+
+
+@pytest.mark.parametrize("has_numpy", [True, False], ids=["numpy", "loop"])
+@given(batches=st.lists(st.lists(st.integers(0, 300), max_size=50), max_size=8))
+def test_tokens_are_counted_whoever_counts(has_numpy: bool, batches: list[list[int]]) -> None:
+    counts = TokenCounts({"2": 5})
+    if not has_numpy:
+        counts._numpy = None
+    for ids in batches:
+        counts.add(ids)
+        counts.fields()  # counts what there is, and goes on
+
+    expected = Counter({2: 5}) + Counter(token for ids in batches for token in ids)
+    assert counts.fields() == {str(token): n for token, n in sorted(expected.items())}
+    assert TokenCounts(counts.fields()).fields() == counts.fields()

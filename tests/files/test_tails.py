@@ -36,6 +36,7 @@ def test_a_line_says_everything_in_one_order_with_the_request_id_first() -> None
 
     assert list(orjson.loads(line)) == [
         "rid", "id", "index", "replica", "partition", "status", "finish_reason", "flags",
+        "reasoning_end",
         "prompt_tokens", "completion_tokens", "max_new_tokens", "attempts", "segments", "gen_id",
         "started_at", "finished_at", "prompt_sha256", "text", "output_ids",
     ]  # fmt: skip

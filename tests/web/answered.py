@@ -33,6 +33,7 @@ class Said:
     ids: Sequence[int] = (11, 12, 13, 2)
     continued_at: int | None = None
     state: SampleState = SampleState.OK
+    reasoning_end: int | None = None
 
 
 def write_prompts(home: Home, name: str, records: Sequence[dict[str, object]]) -> None:
@@ -114,6 +115,7 @@ def _record(home: Home, name: str, claim: Claim, said: Said) -> Record:
         partition=name,
         status=str(said.state),
         finish_reason="stop",
+        reasoning_end=said.reasoning_end,
         prompt_tokens=claim.prompt_tokens,
         completion_tokens=len(said.ids),
         max_new_tokens=claim.max_new_tokens,

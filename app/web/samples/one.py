@@ -1,7 +1,7 @@
 """One sample as a sheet: its figures, its prompt, its answer, how it came to be. Pure.
 
-Owns the split of reasoning and answer, and what is folded. Invariant: text from prompts and answers
-is passed through `visible` and drawn as text.
+Owns what stands on it and in which order. Invariant: text from prompts and answers is passed
+through `visible` and drawn as text.
 """
 
 from array import array
@@ -13,33 +13,17 @@ import orjson
 
 from app.core import format as words
 from app.core.states import RETRYABLE
-from app.core.visible import visible, visible_line
+from app.core.visible import visible_line
 from app.figures import RunFigures
 from app.ledger.one_sample import SampleWhole
 from app.web import head
 from app.web.draft import Draft
 from app.web.samples.history import History, history_of, n_forgiven
+from app.web.samples.passages import Passage, answer_passages, passage
 from app.web.samples.reading import MOST_IDS, Opened
 from app.web.samples.saying import STATE_LOOKS, finish_word
 from app.web.sheet import Block, Sheet
 from app.web.wording import DASH
-
-SHOWN_CHARS = 4_000
-FOLDED_CHARS = 200_000
-_THINK_END = "</think>"
-_THINK_BEGIN = "<think>"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """A text with its heading. `rest` is folded; `left_out` says what is not here at all."""
-
-    heading: str
-    note: str = ""
-    text: str = ""
-    rest: str = ""
-    n_rest: str = ""
-    left_out: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +80,7 @@ def sample_page(run: RunFigures, opened: Opened) -> Sheet:
         prompt=_prompt(opened),
         no_prompt=opened.no_prompt,
         prompt_ids=_ids("Token ids of the prompt", opened.ids, entry.prompt_tokens, opened.no_ids),
-        answer=_answer(opened.answer),
+        answer=answer_passages(opened.answer, opened.reasoning),
         no_answer=opened.no_answer,
         answer_ids=_answer_ids(opened.answer),
         history=history_of(draft, opened),
@@ -151,12 +135,12 @@ def _prompt(opened: Opened) -> tuple[Passage, ...]:
     if prompt is None:
         return ()
     if prompt.text is not None:
-        return (_passage("text", prompt.text),)
+        return (passage("text", prompt.text),)
     if prompt.messages is None:
         return (Passage(heading="token ids", note="The record gives ids and no text."),)
     passages = [_message(each) for each in prompt.messages]
     if prompt.tools:
-        passages.append(_passage("tools", _as_json(prompt.tools)))
+        passages.append(passage("tools", _as_json(prompt.tools)))
     return tuple(passages)
 
 
@@ -166,42 +150,11 @@ def _message(message: Mapping[str, object]) -> Passage:
     text = content if isinstance(content, str) else ""
     if others:
         text = f"{text}\n{_as_json(others)}".lstrip("\n")
-    return _passage(visible_line(str(message.get("role", ""))), text)
+    return passage(visible_line(str(message.get("role", ""))), text)
 
 
 def _as_json(value: object) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
-
-
-def _passage(heading: str, text: str, note: str = "") -> Passage:
-    """Fold a text behind its first 4,000 characters."""
-    rest = text[SHOWN_CHARS:FOLDED_CHARS]
-    left_out = len(text) - FOLDED_CHARS
-    return Passage(
-        heading=heading,
-        note=note,
-        text=visible(text[:SHOWN_CHARS]),
-        rest=visible(rest),
-        n_rest=words.whole(len(rest)),
-        left_out=f"{left_out:,} more characters stand in the JSON." if left_out > 0 else "",
-    )
-
-
-def _answer(answer: Mapping[str, Any] | None) -> tuple[Passage, ...]:
-    if answer is None:
-        return ()
-    text = answer.get("text")
-    if not isinstance(text, str):
-        missing = "The server gave no text for it; the ids below are the answer."
-        return (Passage(heading="answer", note=missing),)
-    reasoning, mark, said = text.partition(_THINK_END)
-    if not mark:
-        return (_passage("answer", text),)
-    told = f"The text before the first {_THINK_END}; it was split by text, not by token."
-    return (
-        _passage("reasoning", reasoning.removeprefix(_THINK_BEGIN).strip("\n"), told),
-        _passage("answer", said.lstrip("\n")),
-    )
 
 
 def _answer_ids(answer: Mapping[str, Any] | None) -> Ids | None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from app.api.looking_at_samples import answered
+from app.core.reasoning import Reasoning, divide, marks_of, prompt_opens
+from app.core.spec import from_json
 from app.core.types import RunId, SampleId
 from app.core.views import PartitionView, RunView
 from app.errors import StorageError
@@ -64,7 +66,10 @@ def read_page(ledger: Ledger, partitions: Sequence[PartitionView], asked: Asked)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """One sample with all that can be shown of it; each `no_…` says why something cannot."""
+    """One sample with all that can be shown of it; each `no_…` says why something cannot.
+
+    `reasoning` is told by the answer's and the prompt's ids; None: by these it cannot be told.
+    """
 
     whole: SampleWhole
     partition: PartitionView
@@ -76,6 +81,7 @@ class Opened:
     no_ids: str
     answer: dict[str, Any] | None
     no_answer: str
+    reasoning: Reasoning | None = None
 
 
 def read_sample(desk: Desk, run: RunView, sample_id: SampleId) -> Opened:
@@ -98,6 +104,7 @@ def read_sample(desk: Desk, run: RunView, sample_id: SampleId) -> Opened:
         no_ids=no_ids,
         answer=answer,
         no_answer=no_answer,
+        reasoning=_reasoning(desk, run, partition, whole, answer),
     )
 
 
@@ -122,3 +129,39 @@ def _ids(
         return prompt_ids_at(path, whole.token_offset, min(n, MOST_IDS)), ""
     except StorageError as error:
         return None, f"The ids cannot be shown: {error.message}."
+
+
+def _reasoning(
+    desk: Desk,
+    run: RunView,
+    partition: PartitionView,
+    whole: SampleWhole,
+    answer: dict[str, Any] | None,
+) -> Reasoning | None:
+    """Return how the answer is divided. Lines of earlier versions have the same ids."""
+    ids, told = (answer or {}).get("output_ids"), (answer or {}).get("reasoning_end")
+    spec = from_json(run.spec_json)
+    marks = marks_of(spec.think_open_ids, spec.think_close_ids)
+    if not isinstance(ids, list):
+        return None
+    if type(told) is int and 0 <= told < len(ids):
+        return Reasoning(is_thinking=True, end=told, resume=told + 1)
+    if not marks.opening or not marks.closing:
+        return None
+    prompt = _whole_prompt(desk, run, partition, whole)
+    is_opened = prompt is not None and prompt_opens(prompt, marks)
+    divided = divide(ids, marks, opened_by_prompt=is_opened)
+    return None if prompt is None and not divided.is_thinking else divided
+
+
+def _whole_prompt(
+    desk: Desk, run: RunView, partition: PartitionView, whole: SampleWhole
+) -> "array[int] | None":
+    n_tokens = whole.entry.prompt_tokens
+    if whole.token_offset is None or not n_tokens:
+        return None
+    try:
+        path = token_path(desk.ledger.path.parent, run.id, partition.name)
+        return prompt_ids_at(path, whole.token_offset, n_tokens)
+    except StorageError:
+        return None
