@@ -6,6 +6,7 @@ ones. Pure. Invariant: a later turn is asked only behind answers that ended by t
 
 from collections.abc import Mapping, Sequence
 
+from app.core.outcome import FLAG_THINKING
 from app.core.states import SampleState
 
 MAX_TURNS = 1_000
@@ -53,8 +54,13 @@ def why_not_asked(turn: int, state: SampleState, reason: str | None, flags: str)
     'turn 1 was cut at its limit'
     >>> why_not_asked(2, SampleState.FAILED, "the server answered 400: no", "")
     'turn 2 failed: the server answered 400: no'
+    >>> why_not_asked(1, SampleState.OK, None, FLAG_THINKING)
+    'turn 1 never closed its reasoning'
+    >>> why_not_asked(1, SampleState.OK, None, "")
     """
     said = reason or "no reason is known"
+    if state is SampleState.OK and FLAG_THINKING in flags.split(","):
+        return f"turn {turn} never closed its reasoning"
     why: Mapping[SampleState, str] = {
         SampleState.TRUNCATED: "was cut at its limit" + (f" ({flags})" if flags else ""),
         SampleState.EMPTY: "came back empty",

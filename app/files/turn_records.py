@@ -7,6 +7,7 @@ handed out stood in a file of the digest that the run was started with.
 
 import tempfile
 from array import array
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -55,16 +56,19 @@ class TurnRecords:
                 f"{self._path} is not what was scanned: its content has changed",
                 hint="put the file back as it was, then resume the partition",
             )
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - it stays open
-            for record in scan(self._path):
-                kept = _packed(record) if isinstance(record, Prompt) and record.later else b""
-                self._places.extend((file.tell(), len(kept)))
-                file.write(kept)
-        except OSError as error:
-            raise storage_error(self._folder, "write", error) from error
-        self._file = file
+        places = array("Q")
+        with ExitStack() as stack:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(tempfile.TemporaryFile(dir=self._folder))
+                for record in scan(self._path):
+                    kept = _packed(record) if isinstance(record, Prompt) and record.later else b""
+                    places.extend((file.tell(), len(kept)))
+                    file.write(kept)
+            except OSError as error:
+                raise storage_error(self._folder, "write", error) from error
+            stack.pop_all()
+        self._places, self._file = places, file
 
 
 def _packed(prompt: Prompt) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs that ask turn by turn, as real processes: killed, cut, failed, extended, whole at the end."""
+"""Runs that ask turn by turn, as real processes: killed, cut, failed, extended, then whole."""
 
 import signal
 from collections.abc import Iterator
