@@ -1,9 +1,9 @@
 """Records that ask turn by turn: their samples, and how a later turn comes to its prompt."""
 
-import asyncio
 import gzip
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import orjson
 import pytest
 from sqlalchemy import text as sql
 
-from app.core.states import PartitionState
+from app.core.reasoning import ReasoningMarks
+from app.core.states import PartitionState, SampleState
 from app.core.types import Keep, Line
 from app.errors import InputError
 from app.files.kept_answers import KeptAnswer
@@ -27,7 +28,7 @@ from app.simulator.tokenizer import (
     encode_chat,
 )
 from app.tokenizing import TokenizingKeeper
-from app.tokenizing.saying import Sayings, marks_of
+from app.tokenizing.saying import Sayings
 from tests.files.records_of import write_jsonl
 from tests.intake.desk import Desk, until, user
 from tests.ledger.hand import NOW, Hand
@@ -74,17 +75,14 @@ class Answering:
         with self.desk.ledger.write() as connection:
             connection.execute(sql("UPDATE shard SET path = :path"), {"path": str(self.path)})
         self.hand.shard_bytes = offset
-        entry = self.hand.settled(claim, Keep(state="ok", finish_reason="stop"), said)  # type: ignore[arg-type]  # its value
+        keep = Keep(state=SampleState.OK, finish_reason="stop")
+        entry = self.hand.settled(claim, keep, said)
         assert entry.line is not None
         placed = Line(
             shard_id=entry.line.shard_id, offset=offset, n_bytes=len(line), output_tokens=len(said)
         )
         self.hand.forget(claim)
-        self.hand.tick(settled=(type(entry)(**{**_fields(entry), "line": placed}),))
-
-
-def _fields(entry: object) -> dict[str, object]:
-    return {name: getattr(entry, name) for name in type(entry).__dataclass_fields__}  # type: ignore[attr-defined]  # a dataclass
+        self.hand.tick(settled=(replace(entry, line=placed),))
 
 
 def ids(text: str) -> list[int]:
@@ -203,7 +201,7 @@ async def test_the_keeper_asks_turn_after_turn_and_then_rests(desk: Desk) -> Non
     await until(lambda: desk.partition().n_tokenized == 1, "the first turn")
     for n, key in enumerate(("t", "t#turn2"), start=2):
         answering.answer(key, ids("Yes."))
-        await until(lambda n=n: desk.partition().n_tokenized == n, key)  # type: ignore[misc]  # bound now
+        await until(lambda n=n: desk.partition().n_tokenized == n, key)
     await keeper.look()
     asked = desk.simulator.stats.http_requests["/tokenize"]
     await keeper.look()
@@ -300,14 +298,13 @@ PLAIN_PROMPT = [1, *encode("assistant:")]
     ],
 )
 async def test_reasoning_stands_apart_from_what_is_said(
-    desk: Desk,
     prompt: list[int],
     answer: list[int],
     text: str | None,
     reasoning: str | None,
     content: str,
 ) -> None:
-    desk.change(think_open_ids=(OPEN,), think_close_ids=(CLOSE,))
+    marks = ReasoningMarks(opening=frozenset({OPEN}), closing=frozenset({CLOSE}))
     kept = KeptAnswer(
         rid="r",
         prompt_sha256="s",
@@ -319,9 +316,9 @@ async def test_reasoning_stands_apart_from_what_is_said(
     )
 
     async def detokenize(found: list[int]) -> str:
-        return await asyncio.to_thread(decode, found)
+        return decode(found)
 
-    said = await Sayings(detokenize, marks_of(desk.spec)).message(kept, array("I", prompt))
+    said = await Sayings(detokenize, marks).message(kept, array("I", prompt))
 
     assert said["role"] == "assistant"
     assert (said.get("reasoning_content"), said["content"]) == (reasoning, content)

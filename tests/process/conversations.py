@@ -32,8 +32,9 @@ def write_conversations(run: RunProcess, conversations: Sequence[Conversation]) 
 
 
 def asked(number: int, conversation: Conversation) -> list[dict[str, object]]:
-    system: list[dict[str, object]] = [{"role": "system", "content": SYSTEM}] if number % 2 else []
-    return [*system, *({"role": "user", "content": text} for text in conversation)]
+    system = [("system", SYSTEM)] if number % 2 else []
+    said = [*system, *(("user", text) for text in conversation)]
+    return [{"role": role, "content": text} for role, text in said]
 
 
 def sealed(run: RunProcess) -> list[dict[str, Any]]:
@@ -78,16 +79,16 @@ def assert_asked_on_what_is_kept(
 
 
 def behind(
-    messages: Sequence[dict[str, object]], answers: Sequence[Mapping[str, Any]]
+    messages: Sequence[Mapping[str, object]], answers: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, object]]:
     """Return the messages of the turn behind these answers."""
-    said = iter([{"role": "assistant", "content": decode(each["output_ids"])} for each in answers])
+    replies = (decode(each["output_ids"]) for each in answers)
     found: list[dict[str, object]] = []
     for message in messages:
         if message["role"] == "user" and any(each["role"] == "user" for each in found):
-            reply = next(said, None)
+            reply = next(replies, None)
             if reply is None:
                 break
-            found.append(reply)
-        found.append(message)
+            found.append({"role": "assistant", "content": reply})
+        found.append(dict(message))
     return found
