@@ -7,6 +7,7 @@ empty partition.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, text
 
@@ -33,7 +34,8 @@ _INSERT_TURNS = (
     f"{_COLUMNS}, turn, awaited)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, ?, ?)"
 )
-_N_PLAIN = 9
+_N_PLAIN: Final = 9
+_N_TURN: Final = 11
 _ONLY_TURN = (1, False)
 
 
@@ -86,7 +88,9 @@ def empty_partition(ledger: Ledger, partition_id: PartitionId) -> None:
             text("DELETE FROM sample WHERE partition_id = :id"), {"id": partition_id}
         )
         connection.execute(
-            text("UPDATE partition SET n_pending = 0, n_rejected = 0 WHERE id = :id"),
+            text(
+                "UPDATE partition SET n_pending = 0, n_rejected = 0, n_waiting = 0 WHERE id = :id"
+            ),
             {"id": partition_id},
         )
 
@@ -104,6 +108,7 @@ def insert_many(ledger: Ledger, partition_id: PartitionId, rows: Sequence[NewSam
     deltas = Deltas()
     deltas.states[SampleState.REJECTED] += n_rejected
     deltas.states[SampleState.PENDING] += len(rows) - n_rejected
+    deltas.n_waiting += sum(len(row) == _N_TURN and row[9] > 1 for row in rows)
     with ledger.write() as connection:
         connection.exec_driver_sql(_INSERT_TURNS if has_turns else _INSERT, parameters)
         move(connection, partition_id, deltas)
@@ -196,8 +201,7 @@ def record_tokens(
                     for entry in refused
                 ],
             )
-        _note_prompted(connection, tokenized, refused)
-        deltas = Deltas()
+        deltas = Deltas(n_waiting=-_note_prompted(connection, tokenized, refused))
         deltas.moved(SampleState.PENDING, SampleState.REJECTED, len(refused))
         move(connection, partition_id, deltas)
         connection.execute(
@@ -222,8 +226,8 @@ def _check_cap(connection: Connection, partition_id: PartitionId, cap_tokens: in
 
 def _note_prompted(
     connection: Connection, tokenized: Sequence[Tokenized], refused: Sequence[Refused]
-) -> None:
-    """Say of later turns what they ask, and of the turns before them that nothing waits there."""
+) -> int:
+    """Say of later turns what they ask, and that nothing waits for the ones before; how many."""
     asked = [entry for entry in tokenized if entry.parent_id is not None]
     if asked:
         connection.execute(
@@ -236,6 +240,7 @@ def _note_prompted(
         connection.execute(
             text("UPDATE sample SET awaited = false WHERE id = :id"), [{"id": one} for one in over]
         )
+    return len(over)
 
 
 def all_tokenized(ledger: Ledger, partition_id: PartitionId) -> None:

@@ -14,7 +14,7 @@ from app.core.spread import measured
 from app.core.states import KEPT, SampleState
 from app.core.types import PartitionId, SampleId, ShardId, WorkerId
 from app.ledger import checkpoints, measures
-from app.ledger.counters import Deltas, kept_states, move
+from app.ledger.counters import WAITING, Deltas, kept_states, move
 from app.ledger.db import Ledger
 from app.ledger.turns import wait_again
 from app.seams import Seam, seam
@@ -215,7 +215,8 @@ def rebuild(ledger: Ledger, partition_id: PartitionId) -> None:
     with ledger.write() as connection:
         connection.execute(
             text(
-                f"UPDATE partition SET {counts},"
+                f"UPDATE partition SET {counts}, n_waiting = (SELECT count(*) FROM sample"
+                f"   WHERE partition_id = :id AND {WAITING}),"
                 " kept_tokens = (SELECT coalesce(sum(output_tokens), 0) FROM sample"
                 "   WHERE partition_id = :id AND shard_id IS NOT NULL),"
                 " held_tokens = (SELECT coalesce(sum(held_tokens), 0) FROM sample"

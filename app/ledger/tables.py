@@ -93,6 +93,8 @@ class PartitionRow(Base, table=True):
     budget_reached: bool = False
     sealed_at_ms: int | None = None
     deadline_at_ms: int | None = None
+    # of the pending ones: turns that wait for an earlier one
+    n_waiting: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
 
 
 class SampleRow(Base, table=True):

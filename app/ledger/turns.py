@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, text
 from app.core.states import SampleState
 from app.core.types import PartitionId, SampleId, ShardId
 from app.ledger import checkpoints
-from app.ledger.counters import Deltas, move
+from app.ledger.counters import WAITING, Deltas, move
 from app.ledger.db import Ledger
 from app.ledger.intake_rows import Untokenized
 from app.ledger.shards import LinePlace
@@ -170,7 +170,7 @@ def reject_rest(ledger: Ledger, partition_id: PartitionId, rests: Sequence[Rest]
             is_so = connection.execute(_NOT_AWAITED, values).rowcount
             if is_so:
                 n += connection.execute(_REJECT, values).rowcount
-        deltas = Deltas()
+        deltas = Deltas(n_waiting=-n)
         deltas.moved(SampleState.PENDING, SampleState.REJECTED, n)
         move(connection, partition_id, deltas)
     seam(Seam.TURNS_REJECTED)
@@ -209,6 +209,8 @@ def _reset(connection: Connection, row: RowMapping, deltas: Deltas) -> None:
     sample_id, state = SampleId(row["id"]), SampleState(row["state"])
     if state is not SampleState.PENDING:
         deltas.moved(state, SampleState.PENDING)
+    if state is not SampleState.PENDING or row["token_offset"] is not None:
+        deltas.n_waiting += 1
     made = row["held_tokens"] - checkpoints.line_tokens_of(connection, sample_id)
     kept = row["output_tokens"] if row["shard_id"] is not None else 0
     deltas.held_tokens -= made
@@ -226,6 +228,13 @@ def wait_for_ids(connection: Connection, partition_id: PartitionId) -> None:
             " AND NOT awaited AND EXISTS (SELECT 1 FROM sample n"
             " WHERE n.partition_id = sample.partition_id AND n.position = sample.position + 1"
             " AND n.turn > 1 AND n.state = 'pending' AND n.token_offset IS NULL)"
+        ),
+        {"id": partition_id},
+    )
+    connection.execute(
+        text(
+            "UPDATE partition SET n_waiting = (SELECT count(*) FROM sample"
+            f" WHERE partition_id = :id AND {WAITING}) WHERE id = :id"
         ),
         {"id": partition_id},
     )

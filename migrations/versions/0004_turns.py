@@ -15,6 +15,9 @@ _OVER = "awaited AND state NOT IN ('pending', 'running')"
 
 
 def upgrade() -> None:
+    op.add_column(
+        "partition", sa.Column("n_waiting", sa.Integer(), server_default="0", nullable=False)
+    )
     op.add_column("sample", sa.Column("turn", sa.Integer(), server_default="1", nullable=False))
     op.add_column("sample", sa.Column("awaited", sa.Boolean(), server_default="0", nullable=False))
     with op.batch_alter_table("sample", schema=None) as batch_op:
@@ -36,3 +39,4 @@ def downgrade() -> None:
             )
     op.drop_column("sample", "awaited")
     op.drop_column("sample", "turn")
+    op.drop_column("partition", "n_waiting")

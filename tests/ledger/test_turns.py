@@ -392,6 +392,8 @@ class Walk:
             " WHERE c.turn > 1 AND p.partition_id = :p",
             p=self.partition_id,
         )
+        waiting = [child == "pending" and offset is None for _, _, child, offset, *_ in rows]
+        assert view.n_waiting == sum(waiting)
         for parent, awaited, child, offset, shard, sha, line in rows:
             waits = child == "pending" and offset is None
             assert bool(awaited) == waits
