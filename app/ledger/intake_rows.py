@@ -7,7 +7,6 @@ empty partition.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from sqlalchemy import Connection, text
 
@@ -34,8 +33,7 @@ _INSERT_TURNS = (
     f"{_COLUMNS}, turn, awaited)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, ?, ?)"
 )
-_N_PLAIN: Final = 9
-_N_TURN: Final = 11
+_N_PLAIN, _TURN = 9, 10  # how long a plain row is; where the turn stands among the parameters
 _ONLY_TURN = (1, False)
 
 
@@ -108,7 +106,7 @@ def insert_many(ledger: Ledger, partition_id: PartitionId, rows: Sequence[NewSam
     deltas = Deltas()
     deltas.states[SampleState.REJECTED] += n_rejected
     deltas.states[SampleState.PENDING] += len(rows) - n_rejected
-    deltas.n_waiting += sum(len(row) == _N_TURN and row[9] > 1 for row in rows)
+    deltas.n_waiting += sum(row[_TURN] != 1 for row in parameters) if has_turns else 0
     with ledger.write() as connection:
         connection.exec_driver_sql(_INSERT_TURNS if has_turns else _INSERT, parameters)
         move(connection, partition_id, deltas)

@@ -49,6 +49,11 @@ def run(tmp_path: Path, simulator: SimulatorThread) -> Iterator[RunProcess]:
     run.close()
 
 
+def _second_turns(run: RunProcess) -> int:
+    """Return how many first turns are answered and followed by a second one in flight."""
+    return sum(each.counts.running for each in run.partitions() if each.counts.ok == len(WORDS[:4]))
+
+
 def n_turns(asked: list[list[str]]) -> int:
     return sum(map(len, asked))
 
@@ -240,18 +245,20 @@ def test_a_line_that_is_lost_takes_the_turns_behind_it_along(run: RunProcess) ->
 def test_a_pause_keeps_turns_waiting_and_a_resume_asks_them(
     run: RunProcess, simulator: SimulatorThread
 ) -> None:
-    asked = conversations(12, seed=6)
+    simulator.script({"@@held": ["ok delay=3600"], "*": ["model"]})
+    asked = [[f"{word} @@len=20", "two @@held", "three"] for word in WORDS[:4]]
     write_conversations(run, asked)
     run.start()
-    wait_for(lambda: run.kept() >= 5, "five answers")
+    wait_for(lambda: _second_turns(run) == 4, "second turns")
+
     run.order("pause", "test")
     wait_for(lambda: not run.worker_pids(), "the worker to leave")
     (paused,) = run.partitions()
-    assert paused.counts.pending == paused.counts.total - paused.counts.kept
-
+    simulator.script({"*": ["model"]})
     run.order("resume", "test")
     assert run.wait() == 0, run.log_tail()
 
+    assert (paused.counts.ok, paused.counts.pending, paused.n_waiting) == (4, 8, 4)
     assert len(sealed(run)) == n_turns(asked)
     assert_asked_on_what_is_kept(run, asked, LENGTHS, CAP)
     assert_books_balance(run)
