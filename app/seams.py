@@ -23,6 +23,8 @@ class Seam(StrEnum):
     EXTEND_LIMIT_COMMITTED = "extend-limit-committed"
     EXTEND_BEFORE_COMMIT = "extend-before-commit"
     EXTEND_COMMITTED = "extend-committed"
+    ADOPT_BEFORE_COMMIT = "adopt-before-commit"
+    ADOPT_COMMITTED = "adopt-committed"
     INTAKE_BATCH_COMMITTED = "intake-batch-committed"
     INTAKE_SCANNED = "intake-scanned"
     TOKENS_WRITTEN = "tokens-written"

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from app.api.door import ServiceDoor
+from app.api.forecasting import forecast_routes
 from app.api.looking_at_measures import measure_routes
 from app.api.looking_at_samples import sample_routes
 from app.api.looking_at_servers import server_routes
@@ -72,6 +73,7 @@ def reading_routes(ledger: Ledger, service: ServiceDoor) -> APIRouter:
     router.include_router(sample_routes(ledger))
     router.include_router(measure_routes(ledger))
     router.include_router(server_routes(ledger, service))
+    router.include_router(forecast_routes(ledger, service))
     return router
 
 

@@ -27,8 +27,8 @@ _MODULES = {
     "prepare": "prepare",
     "pause": "orders", "drain": "orders", "resume": "orders", "stop": "orders", "retry": "orders",
     "concurrency": "orders", "budget": "orders", "goal": "orders", "deadline": "orders",
-    "add": "adding", "extend": "extending", "export": "export", "report": "report",
-    "forecast": "forecast",
+    "add": "adding", "adopt": "adopting", "extend": "extending", "export": "export",
+    "merge": "merge", "report": "report", "forecast": "forecast",
     "notify-test": "notifying", "assets": "assets", "token": "token",
     "simulate": "simulate", "worker": "worker",
 }  # fmt: skip

@@ -7,24 +7,24 @@ Owns the flags and the table. Reads the ledger only; works beside a living servi
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from app.api.forecasting import EAGLE3_HIDDEN_SIZE, forecast_to_json, stored_as
 from app.cli.options import EXIT_OK, HomeOption, JsonOption, RunOption, epilog
 from app.cli.remote import open_ledger
 from app.cli.voice import say
 from app.controls import find_run
 from app.core import format as words
 from app.core.spec import parse_tokens
-from app.core.training_bytes import DISK_SHARE, Form, HiddenStates, Stored, merged_bytes
+from app.core.training_bytes import DISK_SHARE, Form, HiddenStates, merged_bytes
 from app.errors import InputError
+from app.files.model_config import hidden_size_in
 from app.files.space import free_bytes
 from app.settings import PREFIX, load_settings
-from app.sizing import PartSize, longest_that_fits, sizes, total_tokens
+from app.sizing import PartSize, longest_that_fits, sizes, tokens_band, total_tokens
 
-_EAGLE3_HIDDEN_SIZE = 7168
-_STORED = {"bf16": Stored.BF16, "fp8": Stored.FP8, "fp32": Stored.FP32}
 _SPACE_TIMEOUT_S = 5.0
 
 
@@ -48,7 +48,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             envvar=f"{PREFIX}HIDDEN_SIZE",
             min=1,
             help="Numbers of a hidden state.",
-            show_default=str(_EAGLE3_HIDDEN_SIZE),
+            show_default=str(EAGLE3_HIDDEN_SIZE),
         ),
     ] = None,
     layers: Annotated[
@@ -78,7 +78,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     states = HiddenStates(
         hidden_size=_hidden_size(config, hidden_size),
         n_aux_layers=layers - 1,
-        stored=_stored(dtype),
+        stored=stored_as(dtype, "--dtype"),
     )
     folder, parts = space, list[PartSize]()
     if tokens is None:
@@ -94,7 +94,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         n_tokens = _typed(tokens)
     free = None if folder is None else free_bytes(folder, _SPACE_TIMEOUT_S)
     if as_json:
-        say(json.dumps(_as_json(parts, n_tokens, states, max_length, free)))
+        say(json.dumps(forecast_to_json(parts, n_tokens, states, max_length, free)))
     else:
         for line in _lines(parts, n_tokens, states, max_length, free):
             say(line)
@@ -103,17 +103,16 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter for each flag
 
 def _hidden_size(config: Path | None, given: int | None) -> int:
     if given is not None or config is None:
-        return given or _EAGLE3_HIDDEN_SIZE
+        return given or EAGLE3_HIDDEN_SIZE
     try:
         found = json.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
             f"{config} is no model config: {error}", hint="name its config.json, or --hidden-size"
         ) from error
-    for part in (found, found.get("text_config") if isinstance(found, dict) else None):
-        size = part.get("hidden_size") if isinstance(part, dict) else None
-        if type(size) is int and size > 0:
-            return size
+    size = hidden_size_in(found)
+    if size is not None:
+        return size
     raise InputError(f"{config} tells no hidden_size", hint="say it with --hidden-size")
 
 
@@ -122,12 +121,6 @@ def _typed(tokens: str) -> int:
         return parse_tokens(tokens)
     except ValueError as error:
         raise InputError(f"--tokens: {error}") from error
-
-
-def _stored(dtype: str) -> Stored:
-    if dtype not in _STORED:
-        raise InputError(f'--dtype "{dtype}" is not known', hint=f"take {', '.join(_STORED)}")
-    return _STORED[dtype]
 
 
 def _lines(
@@ -150,9 +143,13 @@ def _lines(
                 f"  {words.size(states.bytes_of(counted)):>9} of hidden states"
                 f"  (lengths of {each.n_measured:,} answers)"
             )
+    band = tokens_band(parts, max_length)
+    between = (
+        f", {words.tokens(band[0])} to {words.tokens(band[1])} in 8 of 10 cases" if band else ""
+    )
     least = "at least " if any(not each.n_measured for each in parts) else ""
     cut = f", each sample cut at {max_length:,}" if max_length else ""
-    yield f"{least}{words.tokens(n_tokens)} tokens, prompts included{cut}"
+    yield f"{least}{words.tokens(n_tokens)} tokens, prompts included{cut}{between}"
     yield (
         f"  merged         {words.size(merged_bytes(n_tokens))} JSONL,"
         f" {words.size(merged_bytes(n_tokens, Form.PARQUET))} Parquet,"
@@ -178,30 +175,3 @@ def _beside_free(
     longest = longest_that_fits(parts, states, usable)
     if needed > usable and longest is not None:
         yield f"  they would fit with --max-length {longest}"
-
-
-def _as_json(
-    parts: Sequence[PartSize],
-    n_tokens: int,
-    states: HiddenStates,
-    max_length: int | None,
-    free: int | None,
-) -> dict[str, Any]:
-    return {
-        "partitions": [
-            {
-                "name": each.name,
-                "samples": each.n_samples,
-                "measured_answers": each.n_measured,
-                "tokens": each.n_tokens(max_length),
-            }
-            for each in parts
-        ],
-        "tokens": n_tokens,
-        "is_lower_bound": any(not each.n_measured for each in parts),
-        "max_length": max_length,
-        "bytes_per_token": states.bytes_per_token,
-        "hidden_states_bytes": states.bytes_of(n_tokens),
-        "merged_bytes": {form.name.lower(): merged_bytes(n_tokens, form) for form in Form},
-        "free_bytes": free,
-    }

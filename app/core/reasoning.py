@@ -9,9 +9,7 @@ mark, or before the first mark that begins tool calls, which closes it too. Sour
 reasoning parser `kimi_k2`, which does the same with text and therefore misses the first case.
 """
 
-from __future__ import annotations  # array[int] cannot be evaluated before 3.12
-
-from array import array
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -46,31 +44,38 @@ class Reasoning:
 NO_REASONING = Reasoning(is_thinking=False)
 
 
-def prompt_opens(prompt: array[int], marks: ReasoningMarks) -> bool:
+def prompt_opens(prompt: Sequence[int], marks: ReasoningMarks) -> bool:
     """Whether the prompt ends inside reasoning: its last mark, if it has one, opens it."""
+    if all(_first(prompt, mark) is None for mark in marks.opening):
+        return False
     for token in reversed(prompt):
-        if token in marks.closing:
-            return False
-        if token in marks.opening:
-            return True
+        if token in marks.closing or token in marks.opening:
+            return token in marks.opening
     return False
 
 
-def divide(answer: array[int], marks: ReasoningMarks, *, opened_by_prompt: bool) -> Reasoning:
+def divide(answer: Sequence[int], marks: ReasoningMarks, *, opened_by_prompt: bool) -> Reasoning:
     """Return where the reasoning of an answer ends.
 
     >>> marks = ReasoningMarks(opening={1}, closing={2})
-    >>> divide(array("I", [7, 8, 2, 9]), marks, opened_by_prompt=True)
+    >>> divide([7, 8, 2, 9], marks, opened_by_prompt=True)
     Reasoning(is_thinking=True, end=2, resume=3)
-    >>> divide(array("I", [7, 8]), marks, opened_by_prompt=True).is_unclosed
+    >>> divide([7, 8], marks, opened_by_prompt=True).is_unclosed
     True
     """
     starts_open = bool(answer) and answer[0] in marks.opening
     if not (opened_by_prompt or starts_open):
         return NO_REASONING
-    for at, token in enumerate(answer):
-        if token in marks.closing:
-            return Reasoning(is_thinking=True, end=at, resume=at + 1)
-        if token in marks.tool_calls:
-            return Reasoning(is_thinking=True, end=at, resume=at)
-    return Reasoning(is_thinking=True)
+    firsts = [_first(answer, mark) for mark in marks.closing | marks.tool_calls]
+    end = min((at for at in firsts if at is not None), default=None)
+    if end is None:
+        return Reasoning(is_thinking=True)
+    return Reasoning(is_thinking=True, end=end, resume=end + (answer[end] in marks.closing))
+
+
+def _first(ids: Sequence[int], mark: int) -> int | None:
+    """Return where a mark stands first. The search of lists and arrays is far from any loop's."""
+    try:
+        return ids.index(mark)
+    except ValueError:
+        return None

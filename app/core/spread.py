@@ -37,6 +37,12 @@ class Measure(StrEnum):
     LATENCY = "latency"  # ms from sending the request to its end
 
 
+class Elsewhere(StrEnum):
+    """What is counted beside, of answers that no worker of ours has received."""
+
+    ADOPTED = "adopted"  # output tokens of an answer that an earlier script had made
+
+
 def measured(
     output_tokens: int,
     finish_reason: str,

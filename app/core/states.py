@@ -66,7 +66,8 @@ _KEEP = {
 }
 
 # (state, event) -> state. Recovery adopts a line that the ledger did not know of (killed between
-# the line and the settle), so a keep may also come from pending: cases res-05.
+# the line and the settle), and an earlier script's finished work is adopted by order, so a keep may
+# also come from pending: cases res-05.
 SAMPLE_MOVES: dict[tuple[SampleState, SampleEvent], SampleState] = {
     (_P, SampleEvent.CLAIM): _R,
     (_P, SampleEvent.REJECT): SampleState.REJECTED,

@@ -7,7 +7,10 @@ asks here may hang with it (sto-03). Invariant: at most one unanswered question 
 import errno
 import os
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from app.errors import StorageError
 
@@ -22,27 +25,35 @@ NETWORK_KINDS = frozenset(
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SPACE_TIMEOUT_S = 1.0
+T = TypeVar("T")
 _asking: dict[Path, threading.Thread] = {}
 
 
 def free_bytes(path: Path, timeout_s: float) -> int | None:
-    """Return what an ordinary user may still write there, None if unknown within the time.
+    """Return what an ordinary user may still write there, None if unknown within the time."""
+
+    def ask() -> int:
+        facts = os.statvfs(path)
+        return facts.f_bavail * facts.f_frsize
+
+    return within(path, ask, timeout_s)
+
+
+def within(path: Path, ask: Callable[[], T], timeout_s: float) -> T | None:
+    """Return what `ask` says of a path, None if it fails or says nothing within the time.
 
     A question that hangs stays with its own thread; until it ends, the answer is None at once.
     """
     waiting = _asking.get(path)
     if waiting is not None and waiting.is_alive():
         return None
-    answer: list[int] = []
+    answer: list[T] = []
 
-    def ask() -> None:
-        try:
-            facts = os.statvfs(path)
-        except OSError:
-            return
-        answer.append(facts.f_bavail * facts.f_frsize)
+    def asked() -> None:
+        with suppress(OSError):
+            answer.append(ask())
 
-    thread = threading.Thread(target=ask, name="free-space", daemon=True)
+    thread = threading.Thread(target=asked, name="free-space", daemon=True)
     _asking[path] = thread
     thread.start()
     thread.join(timeout_s)

@@ -4,7 +4,8 @@ Written in the settle transaction only, so as exactly once as the counters; a le
 has none, and its spreads are empty. Every read goes down the primary key and costs hours times
 buckets, whatever the number of samples.
 Invariant: `output` counts each answer that was settled, or adopted at a start, since there are
-measures; `output_cut` counts some of them. What becomes of an answer later takes nothing away.
+measures; `output_cut` counts some of them, and so does `adopted`. What becomes of an answer later
+takes nothing away.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, bindparam, text
 
-from app.core.spread import Measure, Spread, bucket_of
+from app.core.spread import Elsewhere, Measure, Spread, bucket_of
 from app.core.types import PartitionId, RunId
 from app.ledger.db import Ledger
 
@@ -44,15 +45,15 @@ _BY_HOUR = text(
 def add(
     connection: Connection,
     partition_id: PartitionId,
-    values: Iterable[tuple[Measure, int]],
+    values: Iterable[tuple[Measure | Elsewhere, int]],
     at_ms: int | None,
 ) -> None:
     """Count the values in the hour of `at_ms`, in the caller's transaction.
 
     Without a moment (a line that does not say when it ended) nothing is counted.
     """
-    counts: Counter[tuple[Measure, int]] = Counter()
-    totals: Counter[tuple[Measure, int]] = Counter()
+    counts: Counter[tuple[Measure | Elsewhere, int]] = Counter()
+    totals: Counter[tuple[Measure | Elsewhere, int]] = Counter()
     for kind, value in values:
         place = (kind, bucket_of(value))
         counts[place] += 1
@@ -124,6 +125,19 @@ def by_hour(
     for row in rows:
         hours.setdefault(row.hour_at_ms, []).append((row.bucket, row.n, row.total))
     return [(hour_at_ms, Spread.counted(found)) for hour_at_ms, found in hours.items()]
+
+
+def adopted_tokens(ledger: Ledger, partition_id: PartitionId) -> int:
+    """Return how many output tokens of a partition were taken over, not received by a worker."""
+    with ledger.read() as connection:
+        n: int = connection.execute(
+            text(
+                "SELECT coalesce(sum(total), 0) FROM measure"
+                " WHERE partition_id = :id AND kind = :kind"
+            ),
+            {"id": partition_id, "kind": Elsewhere.ADOPTED},
+        ).scalar_one()
+    return n
 
 
 def hour_of(moment_ms: int) -> int:

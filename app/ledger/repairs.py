@@ -5,12 +5,13 @@ transaction; after a crash between two of them the same repair is found and done
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, text
 
+from app.core.adopting import FLAG_ADOPTED
 from app.core.reconcile import SampleFact
-from app.core.spread import measured
+from app.core.spread import Elsewhere, measured
 from app.core.states import KEPT, SampleState
 from app.core.types import PartitionId, SampleId, ShardId, WorkerId
 from app.ledger import checkpoints, measures
@@ -94,7 +95,9 @@ def adopt(
             if not _adopt_one(connection, partition_id, line):
                 continue
             values = measured(line.output_tokens, line.finish_reason, line.prompt_tokens)
-            measures.add(connection, partition_id, values, line.ended_at_ms)
+            is_from_elsewhere = FLAG_ADOPTED in (line.flags or "").split(",")
+            also = [(Elsewhere.ADOPTED, line.output_tokens)] if is_from_elsewhere else []
+            measures.add(connection, partition_id, [*values, *also], line.ended_at_ms)
         shard_id, size_bytes, inode = committed
         connection.execute(
             text("UPDATE shard SET committed_bytes = :n, inode = :inode WHERE id = :id"),
@@ -117,20 +120,11 @@ def _adopt_one(connection: Connection, partition_id: PartitionId, line: Adopted)
     connection.execute(
         text(
             "UPDATE sample SET state = :state, worker_id = NULL, alone = false, held_tokens = 0,"
-            " output_tokens = :output_tokens, shard_id = :shard_id, line_offset = :line_offset,"
-            " line_bytes = :line_bytes, finish_reason = :finish_reason, flags = :flags,"
-            " reason = NULL WHERE id = :id"
+            " output_tokens = :output_tokens, shard_id = :shard_id, line_offset = :offset,"
+            " line_bytes = :n_bytes, finish_reason = :finish_reason, flags = :flags,"
+            " reason = NULL WHERE id = :sample_id"
         ),
-        {
-            "state": line.state,
-            "output_tokens": line.output_tokens,
-            "shard_id": line.shard_id,
-            "line_offset": line.offset,
-            "line_bytes": line.n_bytes,
-            "finish_reason": line.finish_reason,
-            "flags": line.flags,
-            "id": line.sample_id,
-        },
+        asdict(line),
     )
     copied = checkpoints.line_tokens_of(connection, line.sample_id)
     checkpoints.drop(connection, [line.sample_id])

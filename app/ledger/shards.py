@@ -29,8 +29,9 @@ class LinePlace:
 
 
 def open_shard(
-    ledger: Ledger, partition_id: PartitionId, worker_id: WorkerId, path: str
+    ledger: Ledger, partition_id: PartitionId, worker_id: WorkerId | None, path: str
 ) -> ShardId:
+    """Write the row of a new file; without a worker it holds adopted answers."""
     with ledger.write() as connection:
         shard_id = connection.execute(
             text(

@@ -5,7 +5,7 @@ takes little memory. What was shown is judged by the end of its own stretch: fro
 run, or of the partition, to the end that came before the next. A last stretch that goes on, or was
 stopped, is not judged; times and tokens are of the whole run. The ledger keeps a partition's last
 end alone: an earlier one is the first row that showed nothing left. Rows of earlier versions count
-as far as they can be read.
+as far as they can be read. What was adopted of an earlier script is in no mean: nobody received it.
 """
 
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from app.core.types import Counts, RunId, Tokens
 from app.core.views import PartitionView, RunView
 from app.ledger import runs, snapshots
 from app.ledger.db import Ledger
+from app.ledger.measures import adopted_tokens
 from app.recorder.course import Course, Held
 from app.recorder.rows import Past, read_past
 
@@ -93,6 +94,7 @@ def look_back(ledger: Ledger, run: RunView) -> RunPast:
     course.close(until_s, names)
     finished = Idle(course.between)
     paused, idle = Idle(course.paused), Idle([*course.paused, *course.between, *down])
+    adopted = {each.id: adopted_tokens(ledger, each.id) for each in partitions}
     received = sum(each.tokens.received for each in partitions)
     paused_s, finished_s = (each.within(begin_s, until_s) for each in (paused, finished))
     active_s = idle.active_s(begin_s, until_s)
@@ -112,12 +114,14 @@ def look_back(ledger: Ledger, run: RunView) -> RunPast:
         paused_s=paused_s,
         unserved_s=max(0.0, until_s - begin_s - active_s - paused_s - finished_s),
         finished_s=finished_s,
-        mean_tokens_per_s=_mean(whole, received, active_s),
+        mean_tokens_per_s=_mean(whole, received - sum(adopted.values()), active_s),
         best_tokens_per_s=best,
         n_rows=n_rows,
         verdict=_verdict(whole, stretches, idle),
         partitions=tuple(
-            _partition_past(each, shown[each.id], (begin_s, until_s), course, down)
+            _partition_past(
+                each, shown[each.id], (begin_s, until_s), course, down, adopted[each.id]
+            )
             for each in partitions
         ),
         conditions=tuple(course.held),
@@ -134,7 +138,12 @@ def _stretch(shown: Shown, span: Span) -> Stretch:
 
 
 def _partition_past(
-    partition: PartitionView, shown: Shown, span: Span, course: Course, down: list[Span]
+    partition: PartitionView,
+    shown: Shown,
+    span: Span,
+    course: Course,
+    down: list[Span],
+    n_adopted: int,
 ) -> PartitionPast:
     begin_s, received = span[0], partition.tokens.received
     ended_at = partition.sealed_at if partition.is_over else None
@@ -157,7 +166,7 @@ def _partition_past(
         paused_s=Idle([*resting, *over]).within(begin_s, until_s) - over_s,
         counts=partition.counts,
         tokens=partition.tokens,
-        mean_tokens_per_s=_mean(shown, received, active_s),
+        mean_tokens_per_s=_mean(shown, received - n_adopted, active_s),
         verdict=_verdict(shown, stretches, idle),
     )
 

@@ -10,6 +10,9 @@ from typing import Any
 from app.simulator.answers import LengthModel
 from app.simulator.tokenizer import DEFAULT_VOCABULARY_SIZE
 
+# the last one thinks, and special texts in a text are their own ids
+TEMPLATES = ("toy", "toy-strict", "toy-thinking")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorSettings:
@@ -60,8 +63,8 @@ class SimulatorSettings:
     count_rows: bool = True
 
     def __post_init__(self) -> None:
-        if self.template not in ("toy", "toy-strict"):
-            raise ValueError(f'template is {self.template!r}; use "toy" or "toy-strict"')
+        if self.template not in TEMPLATES:
+            raise ValueError(f"template is {self.template!r}; use one of {', '.join(TEMPLATES)}")
         if self.time_factor <= 0:
             raise ValueError(f"time_factor is {self.time_factor}; it must be over 0")
 

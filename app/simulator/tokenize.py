@@ -14,6 +14,8 @@ from app.simulator.tokenizer import (
     decode,
     encode,
     encode_chat,
+    encode_marked,
+    encode_thinking_chat,
 )
 
 
@@ -31,7 +33,8 @@ def tokenize(body: dict[str, Any], settings: SimulatorSettings) -> dict[str, Any
     begin = [BOS_ID] if body.get("add_special_tokens", True) else []
     many = isinstance(prompt, list)
     prompts: list[object] = list(prompt) if isinstance(prompt, list) else [prompt]
-    lists = [[*begin, *encode(str(one))] for one in prompts]
+    coded = encode_marked if settings.template == "toy-thinking" else encode
+    lists = [[*begin, *coded(str(one))] for one in prompts]
     return {
         "tokens": lists if many else lists[0],
         "count": [len(tokens) for tokens in lists] if many else len(lists[0]),
@@ -42,6 +45,9 @@ def tokenize(body: dict[str, Any], settings: SimulatorSettings) -> dict[str, Any
 def _chat(body: dict[str, Any], messages: Any, settings: SimulatorSettings) -> list[int]:
     if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
         raise _refuse("'messages' must be a list of objects with role and content.")
+    if settings.template == "toy-thinking":
+        kwargs = body.get("chat_template_kwargs") or {}
+        return encode_thinking_chat(messages, thinking=bool(kwargs.get("thinking", True)))
     try:
         ids = encode_chat(messages, strict=settings.template == "toy-strict")
     except TemplateRefusedError as error:

@@ -5,6 +5,7 @@ Byte b is id b+3; 0 pads, 1 begins, 2 ends; 259 and 260 open and close thinking;
 Pure: no clock, no files.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -23,6 +24,8 @@ SPECIAL_TEXTS = {
     THINK_CLOSE_ID: "</think>",
 }
 ASSISTANT_MARK = "assistant:"
+_IDS = {text: token for token, text in SPECIAL_TEXTS.items()}
+_SPECIAL = re.compile(f"({'|'.join(map(re.escape, _IDS))})")
 
 
 class TemplateRefusedError(ValueError):
@@ -31,6 +34,14 @@ class TemplateRefusedError(ValueError):
 
 def encode(text: str) -> list[int]:
     return [byte + BYTE_OFFSET for byte in text.encode("utf-8", "surrogatepass")]
+
+
+def encode_marked(text: str) -> list[int]:
+    """Return the ids of a text in which the special texts are their own ids, as real ones do it."""
+    ids: list[int] = []
+    for part in _SPECIAL.split(text):
+        ids += [_IDS[part]] if part in _IDS else encode(part)
+    return ids
 
 
 @lru_cache(maxsize=8)
@@ -83,6 +94,12 @@ def encode_chat(messages: Sequence[Mapping[str, Any]], *, strict: bool = False) 
     return [BOS_ID, *encode(render_chat(messages, strict=strict))]
 
 
+def encode_thinking_chat(messages: Sequence[Mapping[str, Any]], *, thinking: bool) -> list[int]:
+    """Return a chat whose generation prompt opens reasoning, or opens and closes it at once."""
+    begun = [THINK_OPEN_ID] if thinking else [THINK_OPEN_ID, THINK_CLOSE_ID]
+    return [BOS_ID, *encode_marked(render_chat(messages)), *begun]
+
+
 def _check_strict(messages: Sequence[Mapping[str, Any]]) -> None:
     for position, message in enumerate(messages):
         role = message.get("role")
@@ -111,6 +128,8 @@ __all__ = [
     "decode_bytes",
     "encode",
     "encode_chat",
+    "encode_marked",
+    "encode_thinking_chat",
     "render_chat",
     "token_bytes",
 ]

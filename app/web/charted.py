@@ -4,7 +4,7 @@ Owns how often: the line, its scale and its marks are made together each 15 seco
 is how often a line is sent, so that on a page that lives all of a chart moves at once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from app.core.series import Chart
@@ -12,6 +12,7 @@ from app.core.types import PartitionId
 from app.figures import RunFigures
 from app.ledger import activity
 from app.web.charts import N_BUCKETS, span_of
+from app.web.disk import Disk, read_disk
 from app.web.kinds import Desk
 from app.web.lengths import NO_ANSWERS, Answers, of_run
 from app.web.marks import EVENTS, Mark, marks
@@ -23,11 +24,12 @@ _TOLD_WITHIN = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charted:
-    """A chart with its marks; of a whole run also how long its answers are."""
+    """A chart with its marks; of a whole run also how long its answers are, and what they take."""
 
     chart: Chart
     marks: tuple[Mark, ...] = ()
     answers: Answers = NO_ANSWERS
+    disk: Disk | None = None
 
 
 def charted(
@@ -41,8 +43,11 @@ def charted(
         until = chart.end + _TOLD_WITHIN  # the end of what held is told a little later
         entries = activity.within(desk.ledger, figures.run_id, chart.begin, until, EVENTS)
         names = {each.id: each.name for each in figures.partitions}
-        answers = NO_ANSWERS if partition_id else of_run(desk.ledger, figures.run_id)
-        return Charted(chart=chart, marks=marks(entries, names, partition_id), answers=answers)
+        drawn = Charted(chart=chart, marks=marks(entries, names, partition_id))
+        if partition_id is not None:
+            return drawn
+        answers = of_run(desk.ledger, figures.run_id)
+        return replace(drawn, answers=answers, disk=read_disk(desk, figures))
 
     return desk.fresh.get(("chart", figures.run_id, chosen, partition_id), _FRESH_S, made)
 

@@ -12,6 +12,7 @@ from app.figures import RunFigures, pressing
 from app.ledger.activity import Activity
 from app.web import charts, head, panels
 from app.web.charted import Charted
+from app.web.disk import disk
 from app.web.draft import Draft
 from app.web.filtering import EVERYTHING, SORTS, STATES, Listing, View
 from app.web.lengths import of_all
@@ -55,6 +56,7 @@ def overview(
         of_all(draft, run, drawn.answers, place.table),
         panels.servers(draft, run),
         panels.activity(draft, entries, names),
+        disk(draft, run, drawn.disk),
     )
     draft.text("stop-n", words.plural(run.n_in_flight, "request"))
     about = About(

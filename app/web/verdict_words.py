@@ -37,6 +37,8 @@ def _span(begin: datetime | None, end: datetime) -> str:
 
 def _groups(run: RunFigures) -> str:
     """Say how many partitions stand how, those that need a person first."""
+    if not run.partitions:
+        return "No partitions."
     found: dict[str, int] = {}
     pills = sorted(
         (standing(run, each) for each in run.partitions), key=lambda pill: _ORDER.index(pill.kind)

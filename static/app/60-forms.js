@@ -37,6 +37,7 @@ document.addEventListener('htmx:error', event => {
 });
 function refuse(form) {
   if (isStep(form)) { stepOf(form).asked = undefined; restore(form); }
+  refused = form;
 }
 function failed(form, message) {
   refuse(form);

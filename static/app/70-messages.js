@@ -8,6 +8,16 @@ function toast(message) {
   box.append(line);
   if (toasts) toasts.append(box);
 }
+// What was refused stands at its control, in view, until the page is scrolled.
+let refused; // the form whose message comes next
+function placeAt(form, box) {
+  const { left, bottom, width } = form.getBoundingClientRect();
+  if (!width || form.closest('#toast')) return;
+  box.classList.add('at');
+  box.style.left = `${Math.max(16, Math.min(left, innerWidth - box.offsetWidth - 16))}px`;
+  box.style.top = `${Math.max(16, Math.min(bottom + 6, innerHeight - box.offsetHeight - 16))}px`;
+}
+document.addEventListener('scroll', () => all('.toast.at').forEach(box => box.classList.remove('at')), { passive: true });
 function leave(box) {
   if (box.matches(':hover, :focus-within')) return setTimeout(leave, 2000, box);
   if (!find('[data-undo]', box)) return box.remove();
@@ -21,7 +31,11 @@ function undoLast() {
 }
 if (toasts) {
   new MutationObserver(changes => {
-    for (const { addedNodes } of changes) for (const box of addedNodes) if (box.nodeType === 1) setTimeout(leave, 10000, box);
+    for (const { addedNodes } of changes) for (const box of addedNodes) if (box.nodeType === 1) {
+      setTimeout(leave, 10000, box);
+      if (refused && box.matches('.bad')) placeAt(refused, box);
+      refused = undefined;
+    }
     const seen = [...toasts.children].filter(box => !box.hidden), stack = [...toasts.children].filter(box => box.hidden);
     for (const box of seen.slice(0, -4)) leave(box);
     for (const box of stack.slice(0, -10)) box.remove();

@@ -10,7 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.api.exposition import exposition_routes
 from app.core.conditions import ConditionKind
 from app.core.loads import LoadSource, ServerLoad
+from app.core.spread import Elsewhere
 from app.core.states import SampleState
+from app.ledger.measures import add
 from tests.api.conftest import Door
 from tests.api.home import Home
 
@@ -63,6 +65,17 @@ async def test_the_figures_of_a_run_are_exposed(
     for kind in ConditionKind:
         assert found["longwatch_condition_active", (("kind", kind), ("run", "night"))] in (0, 1)
     assert [name for name, _ in found if name == "longwatch_build_info"]
+
+
+async def test_what_was_adopted_is_counted_beside_what_was_received(
+    scraper: httpx.AsyncClient, home: Home
+) -> None:
+    assert not [name for name, _ in await scrape(scraper) if "adopted" in name]
+    values = [(Elsewhere.ADOPTED, 70), (Elsewhere.ADOPTED, 30)]
+    with home.ledger.write() as connection:
+        add(connection, home.partition("B1_chat").id, values, 1)
+    found = await scrape(scraper)
+    assert found["longwatch_adopted_tokens_total", CHAT] == 100
 
 
 async def test_what_is_not_known_is_absent(

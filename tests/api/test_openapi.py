@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from app.api import report_form, schemas_measures, schemas_reading, schemas_samples
+from app.api import forecasting, report_form, schemas_measures, schemas_reading, schemas_samples
 from app.core.loads import LoadSource, ServerLoad
 from tests.api.conftest import Door
 from tests.api.home import Home
@@ -24,6 +24,7 @@ ROUTES: list[tuple[str, type[BaseModel]]] = [
     ("/runs/night/servers", schemas_reading.ServersAnswer),
     ("/runs/night/chart", schemas_reading.ChartAnswer),
     ("/servers", schemas_reading.ServersAnswer),
+    ("/runs/night/forecast", forecasting.ForecastAnswer),
 ]
 
 

@@ -38,5 +38,14 @@ async def until_reads(
         await expect(locator).to_contain_text(text, timeout=within_ms)
 
 
+async def stands_under(message: Locator, control: Locator) -> bool:
+    """Whether a message begins right below a control's form."""
+    told, used = await message.bounding_box(), await control.locator("xpath=..").bounding_box()
+    assert told is not None
+    assert used is not None
+    gap = told["y"] - (used["y"] + used["height"])
+    return 0 <= gap <= 12 and told["x"] <= used["x"] + used["width"]
+
+
 def own_concurrency(stage: Stage, name: str) -> int | None:
     return stage.home.partition(name).own_concurrency

@@ -9,6 +9,7 @@ from tests.browser.looking import (
     concurrency,
     own_concurrency,
     row,
+    stands_under,
     until_moved,
     until_reads,
 )
@@ -125,7 +126,9 @@ async def test_what_is_refused_is_said_the_old_value_stands_and_the_focus_stays(
     field = concurrency(page, "B1_chat")
     await field.fill("99999")
     await page.keyboard.press("Enter")
-    await until_reads(page.locator("#toast"), text="from 1 to 10,000")
+    told = page.locator("#toast .toast")
+    await until_reads(told, text="from 1 to 10,000")
+    assert await stands_under(told, field)
     assert await field.input_value() == "64"
     assert await field.evaluate("element => element === document.activeElement")
     assert own_concurrency(stage, "B1_chat") == 64
@@ -134,8 +137,13 @@ async def test_what_is_refused_is_said_the_old_value_stands_and_the_focus_stays(
 async def test_what_could_not_be_sent_is_said(stage: Stage, tabs: Tabs) -> None:
     page = await tabs.open(stage.run_address)
     await page.route("**/pause", lambda route: route.abort())
-    await row(page, "B1_chat").get_by_role("button", name="Pause").click()
-    await until_reads(page.locator("#toast"), text="Not sent")
+    button = row(page, "B1_chat").get_by_role("button", name="Pause")
+    await button.click()
+    told = page.locator("#toast .toast")
+    await until_reads(told, text="Not sent")
+    assert await stands_under(told, button)
+    await page.mouse.wheel(0, 40)
+    await until_reads(page.locator("#toast .toast:not(.at)"), text="Not sent")
 
 
 async def test_selected_text_stays_selected(stage: Stage, tabs: Tabs) -> None:

@@ -11,7 +11,14 @@ from playwright.async_api import Page, expect
 from app.core.states import PartitionState, RunState
 from app.ledger import activity
 from tests.browser.conftest import Tabs
-from tests.browser.looking import concurrency, own_concurrency, row, until_moved, until_reads
+from tests.browser.looking import (
+    concurrency,
+    own_concurrency,
+    row,
+    stands_under,
+    until_moved,
+    until_reads,
+)
 from tests.browser.stage import Stage, pause, set_concurrency
 from tests.waiting import wait_until
 
@@ -50,6 +57,7 @@ async def test_ui_04_the_slower_of_two_tabs_is_told_and_may_do_it_all_the_same(
     assert own_concurrency(stage, "B1_chat") == 96
     await expect(concurrency(slow, "B1_chat")).to_have_value("96")
     await expect(concurrency(slow, "B1_chat")).to_be_focused()
+    assert await stands_under(told, concurrency(slow, "B1_chat"))
     await told.get_by_role("button", name="Set 128 anyway").click()
     await wait_until(lambda: own_concurrency(stage, "B1_chat") == 128, "128 all the same")
     # and the next order of the same tab is over what holds now

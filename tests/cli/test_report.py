@@ -9,6 +9,8 @@ import orjson
 import pytest
 
 from app.controls import pause, resume
+from app.core.spread import Elsewhere
+from app.ledger.measures import add
 from app.ledger.orders import Order, reopen_run
 from app.ledger.snapshots import Snapshot, record
 from tests.api.home import Home
@@ -46,6 +48,25 @@ def test_a_finished_run_is_told_whole(longwatch: Longwatch, course: Course, tmp_
     assert held.partition(" to ")[2].partition(",")[0].count(":") == 2  # seconds at both ends
     assert lines[-1] == f"Drawn into {drawing}"
     ElementTree.fromstring(drawing.read_text())  # noqa: S314 - our own
+
+
+def test_what_was_adopted_is_in_no_mean_speed(
+    longwatch: Longwatch, course: Course, home: Home
+) -> None:
+    course.write()
+    course.finish()
+    before = json.loads(longwatch("report", "--json", "night").out)
+    partition = home.partition("B1_chat")
+    n_adopted = partition.tokens.received // 2
+    with home.ledger.write() as connection:
+        add(connection, partition.id, [(Elsewhere.ADOPTED, n_adopted)], 1)
+
+    told = json.loads(longwatch("report", "--json", "night").out)
+
+    less = before["mean_tokens_per_s"] - told["mean_tokens_per_s"]
+    assert less == pytest.approx(n_adopted / told["active_s"])
+    old, new = (each["partitions"][0]["mean_tokens_per_s"] for each in (before, told))
+    assert new == pytest.approx(old / 2)
 
 
 def test_json_has_the_same_with_ratios(longwatch: Longwatch, course: Course) -> None:

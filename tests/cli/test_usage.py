@@ -13,9 +13,8 @@ from tests.cli.conftest import Longwatch
 
 COMMANDS = (
     "run", "serve", "demo", "status", "check", "prepare", "pause", "drain", "resume", "stop",
-    "retry", "concurrency", "budget", "goal", "extend", "add", "export", "report", "forecast",
-    "notify-test",
-    "simulate",
+    "retry", "concurrency", "budget", "goal", "extend", "add", "adopt", "export", "report",
+    "forecast", "notify-test", "simulate",
 )  # fmt: skip
 
 

@@ -1,5 +1,8 @@
 """What training data takes on the disk: the arithmetic of a run of 100,000 answers."""
 
+from random import Random
+from statistics import pstdev
+
 import pytest
 
 from app.core.spread import Spread
@@ -7,6 +10,7 @@ from app.core.training_bytes import (
     Form,
     HiddenStates,
     Stored,
+    deviation_up_to,
     merged_bytes,
     summed,
     tokens_up_to,
@@ -58,3 +62,14 @@ def test_prompt_and_answer_together_have_the_sum_of_their_means() -> None:
 
     assert both.n == 6
     assert both.mean == pytest.approx(200 + 3_000)
+
+
+def test_the_deviation_is_that_of_the_lengths_themselves_within_a_few_per_cent() -> None:
+    random = Random(7)
+    lengths = [round(random.lognormvariate(7, 0.8)) for _ in range(4_000)]
+
+    assert deviation_up_to(Spread.of(lengths), None) == pytest.approx(pstdev(lengths), rel=0.02)
+    cut = [min(each, 2_048) for each in lengths]
+    assert deviation_up_to(Spread.of(lengths), 2_048) == pytest.approx(pstdev(cut), rel=0.03)
+    assert deviation_up_to(Spread.of([500] * 9), None) == pytest.approx(0, abs=30)
+    assert deviation_up_to(Spread(), None) == 0.0

@@ -19,9 +19,13 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def started(spec: Path, *flags: str) -> "subprocess.Popen[str]":
-    """Start a preparation that leads a process group, as a shell would."""
+    """Start a preparation that leads a process group, as a shell would.
+
+    Ctrl-C means an end to it, even where these tests run in the background and ignore it.
+    """
+    command = [sys.executable, "-m", "app", "prepare", str(spec), *flags]
     return subprocess.Popen(
-        [sys.executable, "-m", "app", "prepare", str(spec), *flags],
+        ["/usr/bin/env", "--default-signal=INT", *command],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from app.core.states import PartitionState
 from app.core.types import Counts, PartitionId, Tokens
 from app.figures import PartitionFigures, RunFigures
 from app.web.charted import Charted
+from app.web.disk import Disk
 from app.web.filtering import Listing, View
 from app.web.gallery.invented import (
     BUDGET_USED,
@@ -42,7 +43,16 @@ NOTHING_MATCHES = {
     "overview: filter matches nothing": View(q="foo", state="attention"),
     "overview: filter matches nothing, hostile": View(q=HOSTILE),
 }
-DRAWN = Charted(chart=CHART, answers=Answers(lengths=LENGTHS, n_cut=12))
+DRAWN = Charted(
+    chart=CHART,
+    answers=Answers(lengths=LENGTHS, n_cut=12),
+    disk=Disk(
+        n_tokens=251_000_000,
+        band=(240_000_000, 262_000_000),
+        hidden_size=7_168,
+        free_bytes=9_200_000_000_000,
+    ),
+)
 V = TypeVar("V")
 _SILENT_S = 130.0
 _OF_PARTITION = (
