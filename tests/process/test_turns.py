@@ -4,12 +4,16 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import orjson
 import pytest
 
 from app.core.states import SampleState
+from app.core.turns import turn_key
 from app.simulator.answers import LengthModel
 from app.simulator.server import SimulatorThread
+from app.simulator.tokenizer import END_ID, decode
 from tests.process.accounts import assert_books_balance
 from tests.process.conversations import (
     PARTITION,
@@ -69,6 +73,24 @@ def test_every_turn_is_asked_on_the_generated_history(run: RunProcess) -> None:
     assert len(sealed(run)) == n_turns(asked)
     assert_asked_on_what_is_kept(run, asked, LENGTHS, CAP)
     assert_books_balance(run)
+    run.order("merge", "1", "--out", str(run.folder / "merged"))
+    merged = {each["id"]: each for each in _records(run.folder / "merged")}
+    assert len(merged) == n_turns(asked)
+    for line in sealed(run):
+        record = merged[f"{PARTITION}/{line['id']}"]
+        prompt, answer = record["input_ids"][: record["prompt_len"]], line["output_ids"]
+        assert record["input_ids"] == [*prompt, *answer]
+        assert record["primary_id"] == f"{PARTITION}/c{line['index']}"
+        for turn in range(1, line.get("turn", 1)):
+            key = turn_key(f"c{line['index']}", turn)
+            before = merged[f"{PARTITION}/{key}"]
+            said = [each for each in before["input_ids"][before["prompt_len"] :] if each != END_ID]
+            assert decode(said) in decode(prompt)
+
+
+def _records(folder: Path) -> list[dict[str, Any]]:
+    paths = sorted((folder / "data").glob("train-*.jsonl"))
+    return [orjson.loads(line) for path in paths for line in path.read_bytes().splitlines()]
 
 
 @pytest.mark.slow
