@@ -1,13 +1,15 @@
 """The first phase of intake: every byte of a prompt file becomes sample rows, or a reason.
 
-Owns the order of samples (`position = record number * samples_per_prompt + replica`) and what the
-load report says. Does not tokenize and asks no server. Invariant: a partition leaves `scanning`
+Owns the order of samples (`position = record number * samples_per_prompt + replica`, further by
+the turns of conversations that stand before and are asked turn by turn) and what the load report
+says. Does not tokenize and asks no server. Invariant: a partition leaves `scanning`
 only when its file was read to the end; one that died in between begins again from nothing.
 Runs in a thread; `say` is called from it.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import orjson
@@ -15,6 +17,7 @@ import orjson
 from app.core.format import plural
 from app.core.spec import RunSpec
 from app.core.states import SampleState
+from app.core.turns import turn_key
 from app.core.views import PartitionView
 from app.errors import InputError
 from app.files.prompt_ids import DuplicateIds
@@ -105,7 +108,8 @@ def _read(
         partition=name,
         n_records=collected.n_records,
         n_samples=(collected.n_records - collected.n_rejected) * spec.samples_per_prompt
-        + collected.n_rejected,
+        + collected.n_rejected
+        + collected.n_later,
         n_rejected=collected.n_rejected,
         rejected=tuple(collected.rejected),
         duplicates=tuple(collected.duplicates.sentences()),
@@ -133,6 +137,7 @@ class _Collected:
         self.replicas = replicas
         self.n_records = 0
         self.n_rejected = 0
+        self.n_later = 0  # samples of turns behind the first of their conversation
         self.rejected: list[str] = []
         self.duplicates = DuplicateIds()
 
@@ -145,21 +150,24 @@ class _Collected:
             return [self.reject(prompt.index, prompt.line, prompt.key, error.message)]
         packed = orjson.dumps(sampling).decode() if sampling else None
         limit = prompt.sampling.get("max_new_tokens")
-        first = prompt.index * self.replicas
-        return [
-            (
-                first + replica,
+        first = prompt.index * self.replicas + self.n_later
+        n_turns = 1 + len(prompt.later)
+        self.n_later += len(prompt.later) * self.replicas
+        rows: list[NewSample] = []
+        for replica, turn in product(range(self.replicas), range(1, n_turns + 1)):
+            row = (
+                first + replica * n_turns + turn - 1,
                 prompt.index,
                 replica,
-                prompt.key,
+                turn_key(prompt.key, turn),
                 _PENDING,
-                prompt.prompt_sha256,
+                prompt.prompt_sha256 if turn == 1 else "",
                 packed,
                 None,
                 limit if isinstance(limit, int) else None,
             )
-            for replica in range(self.replicas)
-        ]
+            rows.append(row if n_turns == 1 else (*row, turn, turn < n_turns))
+        return rows
 
     def reject(self, index: int, line: int, key: str | None, reason: str) -> NewSample:
         """Note a record that is no prompt; it has one row, however many replicas there are."""
@@ -167,7 +175,8 @@ class _Collected:
         if len(self.rejected) < SHOWN_REJECTED:
             self.rejected.append(f"line {line:,}: {reason}")
         shown = str(index) if key is None else key
-        return (index * self.replicas, index, 0, shown, _REJECTED, "", None, reason, None)
+        position = index * self.replicas + self.n_later
+        return (position, index, 0, shown, _REJECTED, "", None, reason, None)
 
 
 def _shown(records: Iterator[Prompt | Rejected], look: Look) -> Iterator[Prompt | Rejected]:
@@ -191,11 +200,14 @@ def _batches(
         if isinstance(record, Rejected):
             rows.append(collected.reject(record.index, record.line, record.key, record.reason))
         else:
-            index, line, key, _, _, _, _, sampling, _, digest = record
+            index, line, key, _, _, _, _, sampling, _, digest, later = record
             note(key, line)
-            if is_plain and not sampling:
-                rows.append((index, index, 0, key, _PENDING, digest, None, None, None))
+            if is_plain and not sampling and not later:
+                position = index + collected.n_later
+                rows.append((position, index, 0, key, _PENDING, digest, None, None, None))
             else:
+                for turn in range(2, 2 + len(later)):
+                    note(turn_key(key, turn), line)
                 rows.extend(collected.rows_of(record))
         if len(rows) >= BATCH:
             yield rows

@@ -17,7 +17,7 @@ from app.files.sealed import read_manifest
 from app.ledger import runs, workers
 from app.ledger.activity import Deed, add
 from app.ledger.db import Ledger
-from app.ledger.repairs import put_back_strays
+from app.ledger.strays import put_back_strays
 from app.recovery import bury_worker, check_files
 from app.sealing import remove_leftovers
 from app.submission import MANIFEST_NAME, complete_scans

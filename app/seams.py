@@ -30,6 +30,7 @@ class Seam(StrEnum):
     TOKENS_WRITTEN = "tokens-written"
     TOKENS_SYNCED = "tokens-synced"
     TOKENS_COMMITTED = "tokens-committed"
+    TURNS_REJECTED = "turns-rejected"
     SEAL_WRITTEN = "seal-written"
     SEAL_SYNCED = "seal-synced"
     SEAL_RENAMED = "seal-renamed"

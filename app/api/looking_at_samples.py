@@ -98,6 +98,7 @@ def _sample(entry: SampleEntry, partition: str) -> Json:
         "position": entry.position,
         "index": entry.index,
         "replica": entry.replica,
+        "turn": entry.turn,
         "state": str(entry.state),
         "prompt_tokens": entry.prompt_tokens,
         "output_tokens": entry.output_tokens,

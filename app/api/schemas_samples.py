@@ -20,6 +20,7 @@ class SampleAnswer(Answer):
     position: int
     index: int
     replica: int
+    turn: int
     state: SampleState
     prompt_tokens: int | None
     output_tokens: int

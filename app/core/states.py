@@ -50,6 +50,7 @@ class SampleEvent(StrEnum):
     RETRY = "retry"
     EXTEND = "extend"
     LOSE_LINE = "lose line"
+    WAIT_AGAIN = "wait again"
 
 
 KEPT = frozenset({SampleState.OK, SampleState.TRUNCATED, SampleState.EMPTY, SampleState.SUSPECT})
@@ -77,6 +78,8 @@ SAMPLE_MOVES: dict[tuple[SampleState, SampleEvent], SampleState] = {
     **{(_P, event): state for event, state in _KEEP.items()},
     **{(state, SampleEvent.RETRY): _P for state in sorted(RETRYABLE)},
     **{(state, SampleEvent.LOSE_LINE): _P for state in sorted(KEPT)},
+    # a later turn of a conversation, once an earlier one is open again
+    (SampleState.REJECTED, SampleEvent.WAIT_AGAIN): _P,
 }
 
 _STEPS = frozenset((source, target) for (source, _), target in SAMPLE_MOVES.items())

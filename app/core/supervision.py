@@ -81,8 +81,10 @@ def _turns(spec: RunSpec, partitions: Sequence[PartitionView]) -> set[PartitionI
 
 def _need(partition: PartitionView, want: Want) -> Need:
     """Return what a partition can use: what is in flight, and what it may still claim."""
-    counts = partition.counts
+    counts, n_waiting = partition.counts, partition.n_waiting
     more = remaining_goal(partition.goal_samples, counts) if want is Want.WORK else 0
+    if n_waiting:  # a conversation has one turn at a time: the next one takes the place of this one
+        more = min(more, counts.pending - n_waiting + min(n_waiting, counts.running + 1))
     return Need(n_open=counts.running + more, own=partition.own_concurrency)
 
 

@@ -48,6 +48,7 @@ class Claim:
     position: int
     index: int
     replica: int
+    turn: int = 1
     key: str
     attempt: int
     charged: int

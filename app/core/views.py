@@ -49,6 +49,7 @@ class PartitionView:
     budget_reached: bool
     sealed_at: datetime | None
     deadline_at: datetime | None = None
+    n_waiting: int = 0  # of the pending ones: turns that wait for an earlier one
 
     @property
     def goal_reached(self) -> bool:

@@ -97,9 +97,14 @@ def _sends_all_it_may(look: Look, partition: PartitionView) -> bool:
         return False
     flying = _flying(look, partition)
     may = partition.own_concurrency or look.shares.get(partition.id) or 0
-    is_held_back = partition.intake == "scanned" or any(b is not None for b, _ in budgets)
+    is_held_back = (
+        partition.intake == "scanned"
+        or partition.n_waiting > 0
+        or any(b is not None for b, _ in budgets)
+    )
     if is_held_back and flying * 2 < may:
-        return False  # it waits for its prompts to be tokenized, or nears the end of a budget
+        # it waits for its prompts to be tokenized, for earlier turns, or nears the end of a budget
+        return False
     return may > 0 and remaining_goal(partition.goal_samples, partition.counts) > 0
 
 

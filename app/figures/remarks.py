@@ -25,6 +25,8 @@ def remarks(partition: PartitionView, mine: Sequence[WorkerView]) -> tuple[str, 
         found.append("reading the prompts")
     elif partition.intake == "scanned" and not partition.is_over:
         found.append(f"tokenizing the prompts, {partition.n_tokenized:,} done")
+    if partition.n_waiting and not partition.is_over:
+        found.append(f"{partition.n_waiting:,} wait for earlier turns")
     if partition.budget_reached and partition.counts.pending:
         found.append("budget reached")
     if partition.goal_reached and partition.counts.pending:

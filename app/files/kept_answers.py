@@ -17,13 +17,18 @@ from app.core.types import Segment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptAnswer:
-    """An answer as its line says it; segments are in order, the first one from token 0."""
+    """An answer as its line says it; segments are in order, the first one from token 0.
+
+    `text` and `finish_reason` as the server sent them, the text None where it was not.
+    """
 
     rid: str
     prompt_sha256: str
     completion_tokens: int
     segments: tuple[Segment, ...]
     output_ids: array[int]
+    text: str | None = None
+    finish_reason: object = None
 
 
 def read_kept(line: bytes) -> KeptAnswer | None:
@@ -36,10 +41,12 @@ def read_kept(line: bytes) -> KeptAnswer | None:
             completion_tokens=fields["completion_tokens"],
             segments=tuple(_segment(each) for each in fields["segments"]),
             output_ids=array("I", fields["output_ids"]),
+            text=fields.get("text"),
+            finish_reason=fields.get("finish_reason"),
         )
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
-    texts = (answer.rid, answer.prompt_sha256)
+    texts = (answer.rid, answer.prompt_sha256, answer.text or "")
     is_sound = all(isinstance(one, str) for one in texts) and _in_order(answer)
     return answer if is_sound else None
 

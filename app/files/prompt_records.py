@@ -18,6 +18,7 @@ import orjson
 
 from app.core.spec_sampling import sampling_problems
 from app.files.prompt_messages import RecordError, chat_of, plain_chat
+from app.files.prompt_turns import Later, first_turn
 
 MAX_KEY_CHARACTERS = 512
 MAX_NEW_TOKENS = 10_000_000
@@ -29,7 +30,10 @@ _SORTED = orjson.OPT_SORT_KEYS
 # Named tuples, not frozen dataclasses: one is made for each of 100,000 and more records, and a
 # frozen dataclass of this size costs more than parsing the JSON does.
 class Prompt(NamedTuple):
-    """A usable record. Exactly one of `input_ids`, `text` and `messages` is there."""
+    """A usable record. Exactly one of `input_ids`, `text` and `messages` is there.
+
+    `later`: what each further turn adds behind the answer to the one before, where all are asked.
+    """
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs of a record
     line: int
@@ -41,6 +45,7 @@ class Prompt(NamedTuple):
     sampling: Mapping[str, object]
     chat_template_kwargs: Mapping[str, object]
     prompt_sha256: str
+    later: Later = ()
 
 
 class Rejected(NamedTuple):
@@ -73,8 +78,11 @@ def parse_record(record: object, index: int, line_number: int) -> Prompt | Rejec
     if not isinstance(record, dict):
         return Rejected(index, line_number, None, f"{kind_of(record)}, not an object")
     key: str | None = None
+    later: Later = ()
     try:
         key = _key(record.get("id"))
+        if record.get("turns") is not None:
+            record, later = first_turn(record)
         own = _own_settings(record)
         content, digest = _content(record, own)
     except RecordError as problem:
@@ -91,7 +99,15 @@ def parse_record(record: object, index: int, line_number: int) -> Prompt | Rejec
         own[1],
         own[2],
         digest,
+        later,
     )
+
+
+def asking(prompt: Prompt, messages: list[dict[str, object]]) -> Prompt:
+    """Return the prompt of a later turn: the record's with other messages, and their digest."""
+    has_own = prompt.tools or prompt.sampling or prompt.chat_template_kwargs
+    own = (prompt.tools, prompt.sampling, prompt.chat_template_kwargs) if has_own else _NOTHING_OWN
+    return prompt._replace(messages=messages, prompt_sha256=_digest(messages, own), later=())
 
 
 _Own = tuple[list[object] | None, Mapping[str, object], Mapping[str, object]]
@@ -101,11 +117,6 @@ _NOTHING_OWN: _Own = (None, _NONE, _NONE)
 
 def _content(record: dict[str, object], own: _Own) -> tuple[_Content, str]:
     """Return the prompt in its one shape, and the digest of everything that decides its ids."""
-    if record.get("turns") is not None:
-        raise RecordError(
-            "asks for an answer to every turn (turns), which a run cannot do;"
-            ' prepare it with mode = "last_user"'
-        )
     input_ids, messages, text = None, None, None
     asked: object
     if record.get("input_ids") is not None:
@@ -117,11 +128,15 @@ def _content(record: dict[str, object], own: _Own) -> tuple[_Content, str]:
         text = asked = _raw_text(record["text"])
     else:
         raise RecordError("has none of input_ids, messages, conversations and text")
+    return (input_ids, text, messages), _digest(asked, own)
+
+
+def _digest(asked: object, own: _Own) -> str:
     try:
         canonical = orjson.dumps(asked if own is _NOTHING_OWN else [asked, *own], option=_SORTED)
     except TypeError as error:
         raise RecordError(f"cannot be written as JSON: {error}") from error
-    return (input_ids, text, messages), sha256(canonical).hexdigest()
+    return sha256(canonical).hexdigest()
 
 
 def _key(given: object) -> str | None:

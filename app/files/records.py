@@ -22,6 +22,8 @@ _RID_START = b'{"rid":"'
 class Record:
     """Everything that an answer's line says. `replica` is None unless prompts run several times.
 
+    `turn` is None for the first, or only, turn of a conversation.
+
     `finish_reason`: compact JSON where the server sent an object, else its word. `reasoning_end`:
     index in `output_ids` of the mark that closes the reasoning; None if there is no reasoning, if
     it was never closed, or if nobody told the marks. Lines of earlier versions do not have it.
@@ -31,6 +33,7 @@ class Record:
     key: str
     index: int
     replica: int | None = None
+    turn: int | None = None
     partition: str
     status: str
     finish_reason: str | None
@@ -74,6 +77,8 @@ def encode(record: Record) -> bytes:
     fields: dict[str, object] = {"rid": record.rid, "id": record.key, "index": record.index}
     if record.replica is not None:
         fields["replica"] = record.replica
+    if record.turn is not None:
+        fields["turn"] = record.turn
     fields |= {
         "partition": record.partition,
         "status": record.status,

@@ -31,6 +31,7 @@ _COLUMNS = (
     "SELECT s.id, s.key, s.record_index, s.replica, s.state, s.shard_id, s.prompt_sha256,"
     " s.prompt_tokens, s.held_tokens, coalesce(s.max_new_tokens, p.max_new_tokens) AS limit_tokens"
     " FROM sample s JOIN partition p ON p.id = s.partition_id WHERE s.partition_id = :partition"
+    " AND s.turn = 1"  # a later turn stands behind the answers of this run, not of another
 )
 _BY_KEY = text(_COLUMNS + " AND s.key IN :wanted").bindparams(bindparam("wanted", expanding=True))
 _BY_POSITION = text(_COLUMNS + " AND s.position IN :wanted").bindparams(

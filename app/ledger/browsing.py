@@ -21,8 +21,9 @@ WINDOW = 2_000
 _LAST = 2**62
 
 SAMPLE_COLUMNS = (
-    "s.id, s.partition_id, s.key, s.position, s.record_index, s.replica, s.state, s.prompt_tokens,"
-    " s.output_tokens, s.held_tokens, s.attempt, s.charged, s.finish_reason, s.flags, s.reason"
+    "s.id, s.partition_id, s.key, s.position, s.record_index, s.replica, s.turn, s.state,"
+    " s.prompt_tokens, s.output_tokens, s.held_tokens, s.attempt, s.charged, s.finish_reason,"
+    " s.flags, s.reason"
 )
 _FAILURES = "s.state IN ('failed', 'rejected', 'empty', 'suspect')"
 _KEPT = f"s.state IN ({kept_states()})"
@@ -42,6 +43,7 @@ class SampleEntry:
     position: int
     index: int
     replica: int
+    turn: int = 1
     state: SampleState
     prompt_tokens: int | None
     output_tokens: int
@@ -120,7 +122,7 @@ def _behind(rows: Sequence[Row[Any]], after: int) -> list[Row[Any]]:
 def _pending(
     connection: Connection, partition_id: PartitionId, after: int, limit: int
 ) -> SamplePage:
-    """Merge continuations and fresh ones, which stand apart in the index of claiming."""
+    """Merge continuations, fresh ones and turns that wait, each from the index that has them."""
     rows: list[Row[Any]] = []
     for rank in (0, 1):
         rows += connection.execute(
@@ -131,6 +133,15 @@ def _pending(
             ),
             {"partition": partition_id, "after": after, "limit": limit + 1, "rank": rank},
         ).all()
+    rows += connection.execute(
+        text(
+            f"SELECT {SAMPLE_COLUMNS} FROM sample p CROSS JOIN sample s"
+            " WHERE p.partition_id = :partition AND p.awaited AND p.position >= :after"
+            " AND s.partition_id = p.partition_id AND s.position = p.position + 1"
+            " AND s.state = 'pending' AND s.position > :after ORDER BY p.position LIMIT :limit"
+        ),
+        {"partition": partition_id, "after": after, "limit": limit + 1},
+    ).all()
     return _cut(_behind(rows, after), limit)
 
 
@@ -203,6 +214,7 @@ def sample_entry(row: Row[Any]) -> SampleEntry:
         position=row.position,
         index=row.record_index,
         replica=row.replica,
+        turn=row.turn,
         state=SampleState(row.state),
         prompt_tokens=row.prompt_tokens,
         output_tokens=row.output_tokens,

@@ -13,7 +13,7 @@ ALONE_AFTER_DEATHS = 2
 
 _CANDIDATE = (
     "SELECT id, position, record_index, replica, key, attempt, charged, server_deaths,"
-    " prompt_tokens, token_offset, prompt_sha256, max_new_tokens, sampling_json, held_tokens,"
+    " prompt_tokens, token_offset, prompt_sha256, max_new_tokens, sampling_json, held_tokens, turn,"
     " CASE WHEN shard_id IS NULL THEN 0 ELSE output_tokens END AS previous_tokens"
     " FROM sample WHERE partition_id = :partition AND state = 'pending'"
     " AND claim_rank IS NOT NULL AND not_before_at_ms <= :now"

@@ -200,6 +200,7 @@ def _claim_of(connection: Connection, row: RowMapping, orders: RowMapping, salt:
         position=row["position"],
         index=row["record_index"],
         replica=row["replica"],
+        turn=row["turn"],
         key=row["key"],
         attempt=attempt,
         charged=row["charged"],

@@ -18,17 +18,21 @@ from app.errors import LedgerError
 from app.ledger.db import Ledger
 
 TOKEN_COLUMNS = ("received_tokens", "kept_tokens", "wasted_tokens", "held_tokens")
+MOVED_COLUMNS = (*TOKEN_COLUMNS, "n_waiting")
+# Turns that wait, among the samples of a partition: they have no prompt yet.
+WAITING = "state = 'pending' AND turn > 1 AND claim_rank IS NULL"
 
 
 @dataclass(slots=True)
 class Deltas:
-    """What one transaction changes: samples per state, tokens per column."""
+    """What one transaction changes: samples per state, tokens per column, turns that wait."""
 
     states: Counter[SampleState] = field(default_factory=Counter)
     received_tokens: int = 0
     kept_tokens: int = 0
     wasted_tokens: int = 0
     held_tokens: int = 0
+    n_waiting: int = 0
 
     def moved(self, source: SampleState, target: SampleState, n: int = 1) -> None:
         """Note that n samples went from one state to another, as the table of moves allows."""
@@ -41,7 +45,7 @@ class Deltas:
 def move(connection: Connection, partition_id: PartitionId, deltas: Deltas) -> None:
     """Add the deltas to the partition's counters."""
     changes: dict[str, int] = {f"n_{state}": n for state, n in deltas.states.items() if n}
-    changes |= {name: value for name in TOKEN_COLUMNS if (value := getattr(deltas, name))}
+    changes |= {name: value for name in MOVED_COLUMNS if (value := getattr(deltas, name))}
     if not changes:
         return
     assignments = ", ".join(f"{name} = {name} + :{name}" for name in changes)
@@ -82,6 +86,7 @@ def _count(connection: Connection, partition_id: PartitionId) -> tuple[Mapping[s
     rows = connection.execute(
         text(
             "SELECT state, count(*) AS n, sum(held_tokens) AS held,"
+            f" sum(CASE WHEN {WAITING} THEN 1 ELSE 0 END) AS waiting,"
             " sum(CASE WHEN shard_id IS NOT NULL THEN output_tokens ELSE 0 END) AS kept"
             " FROM sample WHERE partition_id = :id GROUP BY state"
         ),
@@ -91,6 +96,7 @@ def _count(connection: Connection, partition_id: PartitionId) -> tuple[Mapping[s
     counted = {
         f"n_{state}": (by_state[state].n if state in by_state else 0) for state in SampleState
     }
+    counted["n_waiting"] = sum(row.waiting for row in rows)
     counted["kept_tokens"] = sum(row.kept or 0 for row in rows)
     checkpointed = connection.execute(
         text(

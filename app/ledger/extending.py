@@ -21,6 +21,7 @@ from app.ledger.counters import Deltas, move
 from app.ledger.db import Ledger
 from app.ledger.orders import Change, Order, note_change, open_run
 from app.ledger.shards import LinePlace
+from app.ledger.turns import wait_again
 from app.seams import Seam, seam
 
 
@@ -196,11 +197,11 @@ def go_on(
     """Make the samples pending, with their checkpoints; return which were not as they were read."""
     with ledger.write() as connection:
         missed = [going.cut.sample_id for going in batch if not _move_one(connection, going)]
-        deltas = Deltas()
-        n_moved = len(batch) - len(missed)
+        deltas, n_moved = Deltas(), len(batch) - len(missed)
         deltas.moved(SampleState.TRUNCATED, SampleState.PENDING, n_moved)
         if n_moved:
             move(connection, partition_id, deltas)
+            wait_again(connection, partition_id, [going.cut.sample_id for going in batch])
             connection.execute(
                 text("UPDATE partition SET sealed_at_ms = NULL WHERE id = :id"),
                 {"id": partition_id},

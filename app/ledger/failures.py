@@ -19,6 +19,7 @@ from app.core.types import PartitionId, RunId, SampleId
 from app.ledger.activity import Deed, note
 from app.ledger.counters import Deltas, move
 from app.ledger.db import Ledger
+from app.ledger.turns import wait_again
 
 MOST_REASONS = 400
 MOST_COUNTED = 10_000
@@ -213,7 +214,8 @@ def retry_members(
     """Make these samples pending again, in pieces; return how many were moved.
 
     A sample that was claimed since it was chosen has another attempt, and is left alone. Their old
-    lines stay valid until replaced; attempts are counted afresh. The deed is noted once.
+    lines stay valid until replaced; attempts are counted afresh. The deed is noted once. Turns
+    behind them wait again, and are not counted.
     """
     if state not in RETRYABLE:
         return 0
@@ -230,6 +232,8 @@ def retry_members(
             deltas = Deltas()
             deltas.moved(state, SampleState.PENDING, n)
             move(connection, partition_id, deltas)
+            ids = [sample_id for sample_id, _ in chosen[begin : begin + PIECE_SAMPLES]]
+            wait_again(connection, partition_id, ids)
             connection.execute(
                 text("UPDATE partition SET sealed_at_ms = NULL WHERE id = :id"),
                 {"id": partition_id},

@@ -8,34 +8,48 @@ empty partition.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.core.states import SampleState
 from app.core.types import PartitionId, SampleId
-from app.errors import ConflictError
+from app.errors import ConflictError, LedgerError
 from app.ledger.counters import Deltas, move
 from app.ledger.db import Ledger
 from app.seams import Seam, seam
 
 # position, record_index, replica, key, state, prompt_sha256, sampling, reason, max_new_tokens
-NewSample = tuple[int, int, int, str, str, str, str | None, str | None, int | None]
+_Plain = tuple[int, int, int, str, str, str, str | None, str | None, int | None]
+# the same, then turn and whether another one follows it
+_Turn = tuple[int, int, int, str, str, str, str | None, str | None, int | None, int, bool]
+NewSample = _Plain | _Turn
 
-_INSERT = (
+_COLUMNS = (
     "INSERT INTO sample (partition_id, position, record_index, replica, key, state, prompt_sha256,"
     " sampling_json, reason, max_new_tokens, attempt, charged, server_deaths, alone, rid_salt,"
-    " not_before_at_ms, held_tokens, output_tokens)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0)"
+    " not_before_at_ms, held_tokens, output_tokens"
 )
+_INSERT = f"{_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0)"
+_INSERT_TURNS = (
+    f"{_COLUMNS}, turn, awaited)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, ?, ?)"
+)
+_N_PLAIN, _TURN = 9, 10  # how long a plain row is; where the turn stands among the parameters
+_ONLY_TURN = (1, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokenized:
-    """A sample whose prompt ids stand in the partition's token file."""
+    """A sample whose prompt ids stand in the partition's token file.
+
+    Of a later turn: the digest of what it asks, and the turn before it.
+    """
 
     sample_id: SampleId
     prompt_tokens: int
     token_offset: int
     max_new_tokens: int | None = None
+    prompt_sha256: str | None = None
+    parent_id: SampleId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +59,19 @@ class Refused:
     sample_id: SampleId
     reason: str
     prompt_tokens: int | None = None
+    parent_id: SampleId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Untokenized:
+    """`parent_id`: of a later turn, the one before it."""
+
     sample_id: SampleId
     position: int
     record_index: int
     prompt_sha256: str
     max_new_tokens: int | None
+    parent_id: SampleId | None = None
 
 
 def empty_partition(ledger: Ledger, partition_id: PartitionId) -> None:
@@ -68,7 +86,9 @@ def empty_partition(ledger: Ledger, partition_id: PartitionId) -> None:
             text("DELETE FROM sample WHERE partition_id = :id"), {"id": partition_id}
         )
         connection.execute(
-            text("UPDATE partition SET n_pending = 0, n_rejected = 0 WHERE id = :id"),
+            text(
+                "UPDATE partition SET n_pending = 0, n_rejected = 0, n_waiting = 0 WHERE id = :id"
+            ),
             {"id": partition_id},
         )
 
@@ -77,13 +97,18 @@ def insert_many(ledger: Ledger, partition_id: PartitionId, rows: Sequence[NewSam
     """Insert samples, pending or rejected, and count them."""
     if not rows:
         return
-    parameters = [(partition_id, *row) for row in rows]
+    has_turns = any(len(row) > _N_PLAIN for row in rows)
+    parameters: list[tuple[object, ...]] = [
+        (partition_id, *row, *(_ONLY_TURN if has_turns and len(row) == _N_PLAIN else ()))
+        for row in rows
+    ]
     n_rejected = sum(row[4] == SampleState.REJECTED for row in rows)
     deltas = Deltas()
     deltas.states[SampleState.REJECTED] += n_rejected
     deltas.states[SampleState.PENDING] += len(rows) - n_rejected
+    deltas.n_waiting += sum(row[_TURN] != 1 for row in parameters) if has_turns else 0
     with ledger.write() as connection:
-        connection.exec_driver_sql(_INSERT, parameters)
+        connection.exec_driver_sql(_INSERT_TURNS if has_turns else _INSERT, parameters)
         move(connection, partition_id, deltas)
     seam(Seam.INTAKE_BATCH_COMMITTED)
 
@@ -104,13 +129,13 @@ def scanned(ledger: Ledger, partition_id: PartitionId) -> None:
 def untokenized(
     ledger: Ledger, partition_id: PartitionId, after_position: int, limit: int
 ) -> list[Untokenized]:
-    """Return the next pending samples without token ids, in input order."""
+    """Return the next pending samples without token ids, in input order; first turns only."""
     with ledger.read() as connection:
         rows = connection.execute(
             text(
                 "SELECT id, position, record_index, prompt_sha256, max_new_tokens FROM sample"
                 " WHERE partition_id = :id AND state = 'pending' AND claim_rank IS NULL"
-                " AND position > :after ORDER BY position LIMIT :n"
+                " AND turn = 1 AND position > :after ORDER BY position LIMIT :n"
             ),
             {"id": partition_id, "after": after_position, "n": limit},
         ).all()
@@ -132,9 +157,15 @@ def record_tokens(
     tokenized: Sequence[Tokenized],
     refused: Sequence[Refused],
     token_file_tokens: int,
+    *,
+    cap_tokens: int | None = None,
 ) -> None:
-    """Make samples claimable, reject those that cannot be sent, and note the token file's end."""
+    """Make samples claimable, reject those that cannot be sent, and note the token file's end.
+
+    LedgerError if the partition's limit is no longer `cap_tokens`, by which theirs were decided.
+    """
     with ledger.write() as connection:
+        _check_cap(connection, partition_id, cap_tokens)
         if tokenized:
             connection.execute(
                 text(
@@ -168,7 +199,7 @@ def record_tokens(
                     for entry in refused
                 ],
             )
-        deltas = Deltas()
+        deltas = Deltas(n_waiting=-_note_prompted(connection, tokenized, refused))
         deltas.moved(SampleState.PENDING, SampleState.REJECTED, len(refused))
         move(connection, partition_id, deltas)
         connection.execute(
@@ -179,6 +210,35 @@ def record_tokens(
             {"n": len(tokenized), "end": token_file_tokens, "id": partition_id},
         )
     seam(Seam.TOKENS_COMMITTED)
+
+
+def _check_cap(connection: Connection, partition_id: PartitionId, cap_tokens: int | None) -> None:
+    if cap_tokens is None:
+        return
+    now_is = connection.execute(
+        text("SELECT max_new_tokens FROM partition WHERE id = :id"), {"id": partition_id}
+    ).scalar_one()
+    if now_is != cap_tokens:
+        raise LedgerError(f"max_new_tokens was changed to {now_is:,} at this very moment")
+
+
+def _note_prompted(
+    connection: Connection, tokenized: Sequence[Tokenized], refused: Sequence[Refused]
+) -> int:
+    """Say of later turns what they ask, and that nothing waits for the ones before; how many."""
+    asked = [entry for entry in tokenized if entry.parent_id is not None]
+    if asked:
+        connection.execute(
+            text("UPDATE sample SET prompt_sha256 = :sha WHERE id = :id"),
+            [{"sha": entry.prompt_sha256, "id": entry.sample_id} for entry in asked],
+        )
+    parents = (*(one.parent_id for one in asked), *(one.parent_id for one in refused))
+    over = [parent_id for parent_id in parents if parent_id is not None]
+    if over:
+        connection.execute(
+            text("UPDATE sample SET awaited = false WHERE id = :id"), [{"id": one} for one in over]
+        )
+    return len(over)
 
 
 def all_tokenized(ledger: Ledger, partition_id: PartitionId) -> None:

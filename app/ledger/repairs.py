@@ -15,8 +15,9 @@ from app.core.spread import Elsewhere, measured
 from app.core.states import KEPT, SampleState
 from app.core.types import PartitionId, SampleId, ShardId, WorkerId
 from app.ledger import checkpoints, measures
-from app.ledger.counters import Deltas, kept_states, move
+from app.ledger.counters import WAITING, Deltas, kept_states, move
 from app.ledger.db import Ledger
+from app.ledger.turns import wait_again
 from app.seams import Seam, seam
 
 
@@ -91,7 +92,8 @@ def adopt(
     """Make lines the answers of open samples, and note the file's (shard, bytes, inode)."""
     with ledger.write() as connection:
         for line in lines:
-            _adopt_one(connection, partition_id, line)
+            if not _adopt_one(connection, partition_id, line):
+                continue
             values = measured(line.output_tokens, line.finish_reason, line.prompt_tokens)
             is_from_elsewhere = FLAG_ADOPTED in (line.flags or "").split(",")
             also = [(Elsewhere.ADOPTED, line.output_tokens)] if is_from_elsewhere else []
@@ -104,11 +106,17 @@ def adopt(
         seam(Seam.RECOVERY_COMMITTED)
 
 
-def _adopt_one(connection: Connection, partition_id: PartitionId, line: Adopted) -> None:
+def _adopt_one(connection: Connection, partition_id: PartitionId, line: Adopted) -> bool:
+    """Adopt a line; False for one of a turn that waits: what it stood behind is gone."""
     before = connection.execute(
-        text("SELECT state, held_tokens, output_tokens, shard_id FROM sample WHERE id = :id"),
+        text(
+            "SELECT state, held_tokens, output_tokens, shard_id,"
+            " turn > 1 AND token_offset IS NULL AS waits FROM sample WHERE id = :id"
+        ),
         {"id": line.sample_id},
     ).one()
+    if before.waits:
+        return False
     connection.execute(
         text(
             "UPDATE sample SET state = :state, worker_id = NULL, alone = false, held_tokens = 0,"
@@ -134,6 +142,7 @@ def _adopt_one(connection: Connection, partition_id: PartitionId, line: Adopted)
     deltas.wasted_tokens += previous - copied + surplus
     deltas.received_tokens += line.output_tokens - before.held_tokens + surplus
     move(connection, partition_id, deltas)
+    return True
 
 
 def move_lines(
@@ -156,7 +165,10 @@ def move_lines(
 
 
 def lose_lines(ledger: Ledger, partition_id: PartitionId, sample_ids: Sequence[SampleId]) -> None:
-    """Put kept samples back whose line is gone; what no checkpoint holds of it is wasted."""
+    """Put kept samples back whose line is gone; what no checkpoint holds of it is wasted.
+
+    Turns behind them wait for the new answer: theirs stood behind the one that is gone.
+    """
     with ledger.write() as connection:
         for sample_id in sample_ids:
             row = connection.execute(
@@ -182,35 +194,10 @@ def lose_lines(ledger: Ledger, partition_id: PartitionId, sample_ids: Sequence[S
             deltas.held_tokens += copied
             deltas.wasted_tokens += row.output_tokens - copied
             move(connection, partition_id, deltas)
+            wait_again(connection, partition_id, [sample_id])
         connection.execute(
             text("UPDATE partition SET sealed_at_ms = NULL WHERE id = :id"), {"id": partition_id}
         )
-
-
-def put_back_strays(ledger: Ledger) -> dict[PartitionId, int]:
-    """Put back what runs although no worker lives: a row changed by hand. Return how many where.
-
-    Only after every dead worker is buried; otherwise it is theirs.
-    """
-    with ledger.write() as connection:
-        found = connection.execute(
-            text(
-                "SELECT partition_id, count(*) AS n FROM sample WHERE state = 'running'"
-                " GROUP BY partition_id"
-            )
-        ).all()
-        if found:
-            connection.execute(
-                text(
-                    "UPDATE sample SET state = 'pending', worker_id = NULL, alone = false,"
-                    " claim_rank = CASE WHEN token_offset IS NULL THEN NULL"
-                    " WHEN held_tokens > 0 THEN 0 ELSE 1 END WHERE state = 'running'"
-                )
-            )
-    strays = {PartitionId(row.partition_id): int(row.n) for row in found}
-    for partition_id in strays:
-        rebuild(ledger, partition_id)
-    return strays
 
 
 def rebuild(ledger: Ledger, partition_id: PartitionId) -> None:
@@ -222,7 +209,8 @@ def rebuild(ledger: Ledger, partition_id: PartitionId) -> None:
     with ledger.write() as connection:
         connection.execute(
             text(
-                f"UPDATE partition SET {counts},"
+                f"UPDATE partition SET {counts}, n_waiting = (SELECT count(*) FROM sample"
+                f"   WHERE partition_id = :id AND {WAITING}),"
                 " kept_tokens = (SELECT coalesce(sum(output_tokens), 0) FROM sample"
                 "   WHERE partition_id = :id AND shard_id IS NOT NULL),"
                 " held_tokens = (SELECT coalesce(sum(held_tokens), 0) FROM sample"

@@ -51,6 +51,7 @@ def partition_view(row: RowMapping) -> PartitionView:
         ),
         reserved_tokens=row["reserved_tokens"],
         n_tokenized=row["n_tokenized"],
+        n_waiting=row["n_waiting"],
         token_file_tokens=row["token_file_tokens"],
         budget_reached=bool(row["budget_reached"]),
         sealed_at=_moment(row["sealed_at_ms"]),

@@ -14,6 +14,7 @@ from app.core.types import PartitionId, SampleId
 from app.ledger.activity import Deed, note
 from app.ledger.counters import Deltas, kept_states, move
 from app.ledger.db import Ledger
+from app.ledger.turns import wait_again
 
 RECENT_LENGTHS = 4_000
 
@@ -42,6 +43,8 @@ def retry(
 ) -> int:
     """Make samples pending again; return how many. Their old lines stay valid until replaced.
 
+    Turns behind them wait again, and are not counted.
+
     `reason`: only those whose reason contains it. Attempts are counted afresh.
     """
     wanted = [state for state in states if state in RETRYABLE]
@@ -49,17 +52,23 @@ def retry(
     with ledger.write() as connection:
         deltas = Deltas()
         for state in wanted:
-            n = connection.execute(
-                text(
-                    "UPDATE sample SET state = 'pending', charged = 0, server_deaths = 0,"
-                    " claim_rank = 1, not_before_at_ms = 0 WHERE partition_id = :id"
-                    " AND state = :state AND token_offset IS NOT NULL"
-                    " AND (:reason IS NULL OR instr(coalesce(reason, ''), :reason) > 0)"
-                ),
-                {"id": partition_id, "state": state, "reason": reason},
-            ).rowcount
-            deltas.moved(state, SampleState.PENDING, n)
-            moved += n
+            ids = (
+                connection.execute(
+                    text(
+                        "UPDATE sample SET state = 'pending', charged = 0, server_deaths = 0,"
+                        " claim_rank = 1, not_before_at_ms = 0 WHERE partition_id = :id"
+                        " AND state = :state AND token_offset IS NOT NULL"
+                        " AND (:reason IS NULL OR instr(coalesce(reason, ''), :reason) > 0)"
+                        " RETURNING id"
+                    ),
+                    {"id": partition_id, "state": state, "reason": reason},
+                )
+                .scalars()
+                .all()
+            )
+            deltas.moved(state, SampleState.PENDING, len(ids))
+            moved += len(ids)
+            wait_again(connection, partition_id, ids)
         if moved:
             move(connection, partition_id, deltas)
             connection.execute(

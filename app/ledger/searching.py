@@ -7,7 +7,7 @@ the same in a run of a million samples.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.core.states import SampleState
 from app.core.types import PartitionId, SampleId
@@ -24,6 +24,11 @@ _BY_POSITION = text(
     f"SELECT {SAMPLE_COLUMNS} FROM sample s WHERE s.partition_id = :partition"
     " AND s.position >= :low AND s.position < :high ORDER BY s.position LIMIT :limit"
 )
+_AT_OR_BEHIND = text(
+    "SELECT record_index FROM sample WHERE partition_id = :partition AND position >= :position"
+    " ORDER BY position LIMIT 1"
+)
+_LAST = text("SELECT max(position) FROM sample WHERE partition_id = :partition")
 _BEFORE = text(
     "SELECT id FROM sample WHERE partition_id = :partition AND position < :position"
     " ORDER BY position DESC LIMIT 1"
@@ -64,14 +69,43 @@ def search(
             rows = list(connection.execute(_BY_KEY, {**where, **keys}).all())
             has_more = has_more or len(rows) > limit
             if (record := _record_number(q)) is not None:
-                low = record * replicas
-                places = {"low": low, "high": low + replicas}
+                places = {
+                    "low": _first_place(connection, partition_id, record, replicas),
+                    "high": _first_place(connection, partition_id, record + 1, replicas),
+                }
                 rows += connection.execute(_BY_POSITION, {**where, **places}).all()
             for row in rows:
                 found.setdefault(SampleId(row.id), sample_entry(row))
     hits = [each for each in found.values() if state in (None, each.state)]
     hits.sort(key=lambda each: (each.key != q, str(each.index) != q, each.key, each.id))
     return Hits(samples=tuple(hits[:limit]), has_more=has_more or len(hits) > limit)
+
+
+def _first_place(
+    connection: Connection, partition_id: PartitionId, record: int, replicas: int
+) -> int:
+    """Return the first position at or behind which nothing is of an earlier record.
+
+    Records stand in order, none before `record * replicas`; turns of conversations move what is
+    behind them further, and then it is looked for by halves.
+    """
+
+    def is_behind(position: int) -> bool:
+        where = {"partition": partition_id, "position": position}
+        found = connection.execute(_AT_OR_BEHIND, where).scalar()
+        return found is None or found >= record
+
+    low = record * replicas
+    if is_behind(low):
+        return low
+    high = connection.execute(_LAST, {"partition": partition_id}).scalar_one() + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_behind(middle):
+            high = middle
+        else:
+            low = middle
+    return int(high)
 
 
 def _record_number(q: str) -> int | None:

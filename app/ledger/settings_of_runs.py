@@ -19,6 +19,7 @@ from app.ledger.activity import Deed, note
 from app.ledger.db import Ledger
 from app.ledger.orders import Change, Order, note_change
 from app.ledger.runs import NewPartition, insert_partition
+from app.ledger.turns import wait_for_ids
 
 
 def add_partitions(
@@ -116,6 +117,7 @@ def forget_tokens(ledger: Ledger, partition_id: PartitionId) -> int:
             ),
             {"id": partition_id},
         ).rowcount
+        wait_for_ids(connection, partition_id)
         connection.execute(
             text(
                 "UPDATE partition SET n_tokenized = n_tokenized - :n, intake = CASE"

@@ -28,6 +28,10 @@ def _one_of(column: str, values: type[SampleState | PartitionState | RunState]) 
     return CheckConstraint(f"{column} IN ({names})", name=f"{column}_known")
 
 
+def _partial(name: str, condition: str, *columns: str) -> Index:
+    return Index(name, *columns, sqlite_where=text(condition), postgresql_where=text(condition))
+
+
 class RunRow(Base, table=True):
     __tablename__ = "run"
     __table_args__ = (_one_of("state", RunState), UniqueConstraint("name"))
@@ -89,6 +93,8 @@ class PartitionRow(Base, table=True):
     budget_reached: bool = False
     sealed_at_ms: int | None = None
     deadline_at_ms: int | None = None
+    # of the pending ones: turns that wait for an earlier one
+    n_waiting: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
 
 
 class SampleRow(Base, table=True):
@@ -97,43 +103,42 @@ class SampleRow(Base, table=True):
         _one_of("state", SampleState),
         UniqueConstraint("partition_id", "position"),
         # Pending, tokenized samples in the order of claiming: continuations, then input order.
-        Index(
+        _partial(
             "ix_sample_claim",
+            "state = 'pending' AND claim_rank IS NOT NULL",
             "partition_id",
             "claim_rank",
             "position",
-            sqlite_where=text("state = 'pending' AND claim_rank IS NOT NULL"),
-            postgresql_where=text("state = 'pending' AND claim_rank IS NOT NULL"),
         ),
-        Index(
-            "ix_sample_running",
-            "worker_id",
-            sqlite_where=text("state = 'running'"),
-            postgresql_where=text("state = 'running'"),
-        ),
-        Index(
+        _partial("ix_sample_running", "state = 'running'", "worker_id"),
+        _partial(
             "ix_sample_failures",
+            "state IN ('failed', 'rejected', 'empty', 'suspect')",
             "partition_id",
             "state",
             "reason",
-            sqlite_where=text("state IN ('failed', 'rejected', 'empty', 'suspect')"),
-            postgresql_where=text("state IN ('failed', 'rejected', 'empty', 'suspect')"),
         ),
         # The latest answers, for their lengths. The list stands as `kept_states()` writes it.
-        Index(
+        _partial(
             "ix_sample_kept",
+            "state IN ('empty', 'ok', 'suspect', 'truncated')",
             "partition_id",
             "position",
-            sqlite_where=text("state IN ('empty', 'ok', 'suspect', 'truncated')"),
-            postgresql_where=text("state IN ('empty', 'ok', 'suspect', 'truncated')"),
         ),
-        Index(
+        _partial(
             "ix_sample_suspected",
+            "server_deaths >= 2 AND state IN ('pending', 'running')",
             "partition_id",
-            sqlite_where=text("server_deaths >= 2 AND state IN ('pending', 'running')"),
-            postgresql_where=text("server_deaths >= 2 AND state IN ('pending', 'running')"),
         ),
         Index("ix_sample_key", "partition_id", "key"),  # the search for a sample by its id
+        # Turns whose next one waits for them, and those of them that are over.
+        _partial("ix_sample_awaited", "awaited", "partition_id", "position"),
+        _partial(
+            "ix_sample_due",
+            "awaited AND state NOT IN ('pending', 'running')",
+            "partition_id",
+            "position",
+        ),
     )
 
     id: int | None = Field(default=None, primary_key=True)
@@ -164,6 +169,9 @@ class SampleRow(Base, table=True):
     finish_reason: str | None = None
     flags: str | None = None
     reason: str | None = None
+    # Of a conversation that is asked turn by turn: the next turn stands at the next position.
+    turn: int = Field(default=1, sa_column_kwargs={"server_default": "1"})
+    awaited: bool = Field(default=False, sa_column_kwargs={"server_default": "0"})
 
 
 class CheckpointRow(Base, table=True):
@@ -198,12 +206,7 @@ class WorkerRow(Base, table=True):
 
     __tablename__ = "worker"
     __table_args__ = (
-        Index(
-            "ix_worker_living",
-            "partition_id",
-            sqlite_where=text("state <> 'exited'"),
-            postgresql_where=text("state <> 'exited'"),
-        ),
+        _partial("ix_worker_living", "state <> 'exited'", "partition_id"),
         {"sqlite_autoincrement": True},  # ids are never used twice
     )
 
@@ -291,12 +294,7 @@ class DeliveryRow(Base, table=True):
     __tablename__ = "delivery"
     __table_args__ = (
         UniqueConstraint("activity_id", "target"),
-        Index(
-            "ix_delivery_waiting",
-            "next_try_at_ms",
-            sqlite_where=text("state = 'waiting'"),
-            postgresql_where=text("state = 'waiting'"),
-        ),
+        _partial("ix_delivery_waiting", "state = 'waiting'", "next_try_at_ms"),
     )
 
     id: int | None = Field(default=None, primary_key=True)

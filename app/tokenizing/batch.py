@@ -56,6 +56,7 @@ class BatchWriter:
 
     def write(self, answers: Sequence[Answer], limits: PromptLimits) -> None:
         """Append, sync, record."""
+        self._partition = runs.get_partition(self._ledger, self._partition.id)  # a limit may rise
         limited = [(answer, self._limit(answer, limits)) for answer in answers]
         offsets = self._append([one.found for one, limit in limited if isinstance(limit, int)])
         tokenized: list[Tokenized] = []
@@ -66,7 +67,14 @@ class BatchWriter:
             else:
                 refused += _refused(answer, limit)
         end = self._tokens.size_tokens
-        intake_rows.record_tokens(self._ledger, self._partition.id, tokenized, refused, end)
+        intake_rows.record_tokens(
+            self._ledger,
+            self._partition.id,
+            tokenized,
+            refused,
+            end,
+            cap_tokens=self._partition.max_new_tokens,
+        )
         self._known_tokens = end
         self.n_tokenized += len(tokenized)
         self.n_refused += len(refused)
@@ -107,6 +115,8 @@ class BatchWriter:
                 prompt_tokens=len(answer.found) if not isinstance(answer.found, Unusable) else 0,
                 token_offset=offset,
                 max_new_tokens=limit if is_own or sample.max_new_tokens is not None else None,
+                prompt_sha256=answer.group.prompt.prompt_sha256,
+                parent_id=sample.parent_id,
             )
             for sample in answer.group.samples
         ]
@@ -116,7 +126,12 @@ def _refused(answer: Answer, reason: str) -> list[Refused]:
     found = answer.found
     counted = found.prompt_tokens if isinstance(found, Unusable) else len(found)
     return [
-        Refused(sample_id=sample.sample_id, reason=reason, prompt_tokens=counted)
+        Refused(
+            sample_id=sample.sample_id,
+            reason=reason,
+            prompt_tokens=counted,
+            parent_id=sample.parent_id,
+        )
         for sample in answer.group.samples
     ]
 

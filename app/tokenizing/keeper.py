@@ -1,4 +1,4 @@
-"""Keeps one tokenizing task per scanned partition of a live run.
+"""Keeps one tokenizing task per scanned partition of a live run, and while later turns wait there.
 
 Owns when a task begins and ends: with the run and the partition at work, and with the settings
 that it began with. A partition that cannot be tokenized is paused with the reason; resuming it
@@ -6,6 +6,7 @@ tries again. Invariant: never two tasks for one partition.
 """
 
 import asyncio
+import json
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -17,16 +18,17 @@ from app.core.views import PartitionView, RunView
 from app.errors import ConflictError, LongwatchError
 from app.events import Event, Observer
 from app.files.tokens import token_path
-from app.ledger import runs
+from app.ledger import runs, turns
 from app.ledger.db import Ledger
 from app.ledger.orders import Order, move_partitions
 from app.settings import Settings
 from app.sglang.client import ServerClient
+from app.submission.prompt_digests import PROMPTS
 from app.threads import in_thread
 from app.tokenizing.partition import TokenizeOrder, tokenize_partition
 from app.tokenizing.servers import TokenizeServers
 
-_SCANNED = "scanned"
+_SCANNING, _SCANNED = "scanning", "scanned"
 Key = tuple[PartitionId, str]
 
 
@@ -69,12 +71,15 @@ class TokenizingKeeper:
         return self._tasks[key].done()
 
     def _scanned(self) -> list[tuple[RunView, PartitionView]]:
+        waited_for = turns.waited_for(self._ledger)
         return [
             (run, partition)
             for run in runs.list_runs(self._ledger)
             if run.state is RunState.RUNNING
             for partition in runs.partitions_of(self._ledger, run.id)
-            if partition.intake == _SCANNED and partition.state is PartitionState.ACTIVE
+            if partition.state is PartitionState.ACTIVE
+            and (partition.intake == _SCANNED or partition.id in waited_for)
+            and partition.intake != _SCANNING
         ]
 
     async def close(self) -> None:
@@ -108,6 +113,8 @@ class TokenizingKeeper:
                 partition=partition,
                 spec=spec,
                 token_path=token_path(self._settings.home, run.id, partition.name),
+                prompts_sha256=digest_of(run, partition.name),
+                stays=True,
             )
             servers = TokenizeServers(clients, self._clock, self._observer)
             await tokenize_partition(self._ledger, order, servers, self._clock, self._observer)
@@ -123,6 +130,13 @@ class TokenizingKeeper:
             )
         except ConflictError:
             return  # somebody has paused it already
+
+
+def digest_of(run: RunView, partition: str) -> str | None:
+    """Return the digest of the prompt file that the run was started with, None if not stored."""
+    stored = json.loads(run.fingerprint_json).get("fingerprint") or {}
+    found = stored.get(f"{PROMPTS}{partition}")
+    return found if isinstance(found, str) else None
 
 
 def _key(run: RunView, partition: PartitionView) -> Key:

@@ -1,6 +1,7 @@
 """One partition from scanned to tokenized: ask the servers, write batches, in input order.
 
-Owns the batch's size and age: it is written when a page is through or half a second has passed.
+Owns the batch's size and age: it is written when a page is through or half a second has passed;
+and how later turns of conversations come between, each when the answer before it is there.
 May be cancelled and begun again at any point. A ledger or a disk that cannot be written now is
 waited for; a prompt file that is no longer what was scanned ends it.
 """
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.clock import Clock
+from app.core.reasoning import marks_of
 from app.core.retry import BACKOFF_CAP_S, BACKOFF_FIRST_S
 from app.core.spec import RunSpec
 from app.core.views import PartitionView
 from app.errors import LedgerError, StorageError
 from app.events import IntakeProgress, Observer, SettleDelayed
+from app.files.turn_records import TurnRecords
 from app.ledger import intake_rows, runs
 from app.ledger.db import Ledger
 from app.ledger.intake_rows import Untokenized
@@ -25,21 +28,32 @@ from app.prompt_tokens import PromptTokens, limits_of, start_id_of
 from app.reports import write_rejected
 from app.threads import in_thread
 from app.tokenizing.batch import Answer, BatchWriter
+from app.tokenizing.later_turns import LaterTurns
 from app.tokenizing.records import Group, RecordReader
+from app.tokenizing.saying import Sayings
 from app.tokenizing.servers import TokenizeServers
 
+TOKENIZED = "tokenized"
 CONCURRENCY = 8
 PAGE_SAMPLES = 256
 BATCH_S = 0.5
+LOOK_S = 0.5  # for later turns, while one waits
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizeOrder:
+    """`prompts_sha256`: of the prompt file as the run was started with it, None if not known.
+
+    `stays`: go on with later turns as long as one waits, not only with those that can be asked now.
+    """
+
     partition: PartitionView
     spec: RunSpec
     token_path: Path
+    prompts_sha256: str | None = None
+    stays: bool = False
 
 
 async def tokenize_partition(
@@ -51,11 +65,14 @@ async def tokenize_partition(
 ) -> None:
     """Give every scanned sample its ids or its reason, then say that the partition is tokenized.
 
+    Later turns are asked as their conversations come to them.
+
     InputError if the prompt file is no longer what was scanned; StorageError if the token file is
     shorter than the ledger says.
     """
     writer = BatchWriter(ledger, order.partition, order.spec, order.token_path)
-    reader = RecordReader(Path(order.partition.prompts_path))
+    prompts = Path(order.partition.prompts_path)
+    records = TurnRecords(prompts, order.token_path.parent, order.prompts_sha256)
     try:
         await in_thread(writer.begin)
         prompt_tokens = PromptTokens(
@@ -64,9 +81,14 @@ async def tokenize_partition(
             chat_template_kwargs=order.spec.chat_template_kwargs,
             start_id=await start_id_of(servers.tokenize),
         )
+        sayings = Sayings(
+            servers.detokenize, marks_of(order.spec.think_open_ids, order.spec.think_close_ids)
+        )
+        later = LaterTurns(ledger, order.partition.id, order.token_path, records, sayings)
         work = _Work(ledger, order, prompt_tokens, writer, clock)
-        await work.run(reader, observer)
+        await work.run(RecordReader(prompts), later, observer)
     finally:
+        records.close()
         writer.close()
 
 
@@ -81,19 +103,38 @@ class _Work:
     ) -> None:
         self._ledger = ledger
         self._partition = order.partition
+        self._stays = order.stays
         self._prompt_tokens = prompt_tokens
         self._writer = writer
         self._clock = clock
         self._observer: Observer = lambda _: None
         self._page_size = max(PAGE_SAMPLES, 2 * order.spec.samples_per_prompt)
 
-    async def run(self, reader: RecordReader, observer: Observer) -> None:
+    async def run(self, reader: RecordReader, later: LaterTurns, observer: Observer) -> None:
         self._observer = observer
+        if self._partition.intake != TOKENIZED:
+            await self._first_turns(reader, later)
+        while await self._step(later):
+            pass
+        while self._stays and await self._patiently(later.is_waited_for):
+            if not await self._step(later):
+                await self._clock.sleep(LOOK_S)
+
+    async def _step(self, later: LaterTurns) -> bool:
+        """Ask or reject the later turns whose time has come; return whether there were any."""
+        n_rejected, dues = await self._patiently(later.reject)
+        if dues:
+            read = await self._patiently(partial(later.read, dues))
+            await self._tokenize(await later.groups(read))
+        return bool(n_rejected or dues)
+
+    async def _first_turns(self, reader: RecordReader, later: LaterTurns) -> None:
         after = -1
         while page := await self._patiently(partial(self._page, after)):
             is_last = len(page) < self._page_size
             groups = await in_thread(partial(reader.take, page, is_last=is_last))
             await self._tokenize(groups)
+            await self._step(later)
             after = groups[-1].samples[-1].position
         if self._writer.n_refused:
             await self._patiently(self._report)

@@ -49,6 +49,19 @@ class TokenizeServers:
                 return ids
             await self._wait(n_waits, away)
 
+    async def detokenize(self, ids: list[int]) -> str:
+        """Return the text of ids, special ones left out; waits until a server tells it."""
+        while True:
+            n_waits = self._n_waits
+            self._turn += 1
+            for number in range(len(self._clients)):
+                client = self._clients[(self._turn + number) % len(self._clients)]
+                text = await client.detokenize(ids)
+                if text is not None:
+                    self._answered(client)
+                    return text
+            await self._wait(n_waits, ServerAwayError("no server answers /detokenize"))
+
     async def facts(self) -> list[ServerFacts]:
         """Return what those servers say of themselves that answer now; at least one."""
         while True:

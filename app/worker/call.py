@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from app.core.outcome import Asked
+from app.core.reasoning import prompt_opens
 from app.core.types import AttemptEnd, Claim, Gain, Outcome, Segment
 from app.sglang.stream import Answer
 from app.worker.plan import WorkerPlan
@@ -127,6 +128,7 @@ class Call:
             end_token_ids=frozenset() if matched is None else frozenset({matched}),
             think_open=plan.think_open,
             think_close=plan.think_close,
+            thinking_opened_by_prompt=prompt_opens(self.prompt, plan.reasoning_marks),
             detect_loops=plan.detect_loops,
         )
 

@@ -180,6 +180,7 @@ def record_of(call: Call, outcome: Keep, plan: WorkerPlan) -> Record:
         key=claim.key,
         index=claim.index,
         replica=claim.replica if plan.samples_per_prompt > 1 else None,
+        turn=claim.turn if claim.turn > 1 else None,
         partition=plan.partition,
         status=outcome.state,
         finish_reason=outcome.finish_reason,

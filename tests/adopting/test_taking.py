@@ -290,3 +290,14 @@ def test_a_file_that_changes_between_look_and_taking_is_told(earlier: Earlier) -
     with pytest.raises(ConflictError, match="1 answer of it were not found again"):
         earlier.take(looked)
     assert list(earlier.lines()) == ["row0"]
+
+
+def test_a_later_turn_is_never_taken_over(earlier: Earlier) -> None:
+    with earlier.stage.ledger.write() as connection:
+        connection.exec_driver_sql("UPDATE sample SET turn = 2 WHERE position = 1")
+    earlier.write(earlier.line(0), earlier.line(1), earlier.line(2))
+
+    taken = _in_thread(earlier)
+
+    assert taken == 2
+    assert sorted(earlier.lines()) == ["row0", "row2"]

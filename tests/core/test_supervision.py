@@ -79,6 +79,16 @@ def test_active_partitions_work_together_and_share_their_class() -> None:
     ]
 
 
+def test_what_waits_for_earlier_turns_takes_no_share_from_others() -> None:
+    talks = part(1, counts=Counts(running=3, pending=60), n_waiting=60)
+    begun = part(3, counts=Counts(running=0, pending=60), n_waiting=40)
+    due = part(4, counts=Counts(pending=2), n_waiting=2)
+
+    assert shares(talks, part(2)) == [7, 143]
+    assert shares(begun, part(2)) == [21, 129]
+    assert shares(due, part(2)) == [1, 149]
+
+
 @pytest.mark.parametrize("state", [each for each in RunState if each is not RunState.RUNNING])
 def test_a_run_that_does_not_run_wants_nobody(state: RunState) -> None:
     found = wanted_workers(state, SPEC, [part(1), part(2, state=PartitionState.PAUSED)])

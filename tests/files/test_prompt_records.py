@@ -39,9 +39,18 @@ def test_token_ids_are_taken_as_they_are(tmp_path: Path) -> None:
         ({"text": "  "}, "text is empty"),
         ({"text": 5}, "text is a number"),
         ({"prompt": "hello"}, "has none of input_ids, messages, conversations and text"),
+        ({"messages": [{"role": "user", "content": "a"}], "turns": "last"}, 'else than "all"'),
+        ({"text": "a", "turns": "all"}, 'turns = "all" needs messages'),
         (
-            {"messages": [{"role": "user", "content": "a"}], "turns": "all"},
-            "asks for an answer to every turn",
+            {
+                "messages": [
+                    {"role": "user", "content": "a"},
+                    {"role": "assistant", "content": "b"},
+                    {"role": "user", "content": "c"},
+                ],
+                "turns": "all",
+            },
+            "holds a turn of an assistant",
         ),
         ({"messages": "hello"}, "messages is not a list"),
         ({"messages": []}, "no user turn"),

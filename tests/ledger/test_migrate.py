@@ -20,7 +20,7 @@ from app.ledger import measures, migrate, runs, tables
 from app.ledger.db import Ledger
 from tests.ledger.hand import GEN, URL, Hand
 
-NEWEST = "0003"
+NEWEST = "0004"
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
 

@@ -39,8 +39,11 @@ _ON_EXTENDING = {
     Seam.EXTEND_BEFORE_COMMIT,
     Seam.EXTEND_COMMITTED,
 }
+# Passed only by a conversation whose earlier turn has no whole answer: test_turns.py.
+_ON_TURNS = {Seam.TURNS_REJECTED}
 # Passed only by an order to adopt: tests/process/test_adopting.py.
 _ON_ADOPTING = {Seam.ADOPT_BEFORE_COMMIT, Seam.ADOPT_COMMITTED}
+_ELSEWHERE = _ON_RECOVERY | _ON_EXTENDING | _ON_TURNS | _ON_ADOPTING
 _IN_WORKER = {
     Seam.SHARD_BEFORE_WRITE,
     Seam.SHARD_WRITTEN,
@@ -97,7 +100,7 @@ def _each(seams: set[Seam]) -> list[ParameterSet]:
     ]
 
 
-@pytest.mark.parametrize("seam", _each(set(Seam) - _ON_RECOVERY - _ON_EXTENDING - _ON_ADOPTING))
+@pytest.mark.parametrize("seam", _each(set(Seam) - _ELSEWHERE))
 def test_a_death_at_a_seam_loses_and_doubles_nothing(tmp_path: Path, seam: Seam) -> None:
     texts = random_texts(N_SAMPLES, seed=3)
     with SimulatorThread(lengths=LENGTHS, time_factor=40, max_running=4) as simulator:

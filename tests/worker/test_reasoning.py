@@ -55,6 +55,8 @@ async def test_the_line_says_where_the_reasoning_ended(
     (line,) = stage.lines()
     assert line["output_ids"][: len(output_ids)] == output_ids
     assert line["reasoning_end"] == reasoning_end
+    is_open = marks == MARKS and prompt == OPENED and reasoning_end is None
+    assert ("thinking not closed" in line["flags"]) == is_open
     assert list(line).index("reasoning_end") == list(line).index("flags") + 1
     stage.assert_consistent()
 

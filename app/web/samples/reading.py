@@ -109,6 +109,8 @@ def read_sample(desk: Desk, run: RunView, sample_id: SampleId) -> Opened:
 
 
 def _prompt(partition: PartitionView, whole: SampleWhole) -> tuple[Prompt | None, str]:
+    if whole.entry.turn > 1:
+        return None, "It asks the next turn behind the answers to the ones before; see its ids."
     if not whole.prompt_sha256:
         return None, "The record was rejected when it was read; nothing of it is kept."
     try:
