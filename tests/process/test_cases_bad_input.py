@@ -14,7 +14,7 @@ from tests.process.case_run import PARTITION, CaseRun
 
 Change = tuple[str, str]
 # A check that finds fault with prompts looks at the server too, to tell everything at once.
-LOOKS = {"/health", "/server_info", "/model_info", "/v1/models"}
+LOOKS = {"/tokenize", "/health", "/server_info", "/model_info", "/v1/models"}
 
 
 @dataclass(frozen=True, slots=True)
