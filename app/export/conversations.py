@@ -6,32 +6,22 @@ ids are not what the model was sent and made, and templates may drop reasoning o
 Records without messages or without a text cannot be written so, and are counted.
 """
 
-import os
-from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
 
 import orjson
 
+from app.export.parts import LineFile
 from app.export.records import Example
-from app.files.appending import make_folder, sync_folder
-from app.files.space import storage_error
 
 _OPENS, _CLOSES = "<think>", "</think>"
 
 
-class ConversationShard:
-    """Written beside, renamed by `close`. `n_left_out`: records that are no conversation."""
+class ConversationShard(LineFile):
+    """`n_left_out`: records that are no conversation."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._beside = path, path.with_name(f".{path.name}.part")
+        super().__init__(path)
         self.n_left_out = 0
-        try:
-            make_folder(path.parent)
-            self._file: BinaryIO = self._beside.open("wb", buffering=1 << 20)
-        except OSError as error:
-            raise storage_error(path, "write", error, then="merge again") from error
 
     def add(self, example: Example) -> None:
         said = answer_of(example)
@@ -42,33 +32,7 @@ class ConversationShard:
             "id": f"{example.partition}/{example.key}",
             "conversations": [*example.before, {"role": "assistant", "content": said}],
         }
-        try:
-            self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-        except OSError as error:
-            raise storage_error(self._path, "write", error, then="merge again") from error
-
-    def close(self) -> None:
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._beside.replace(self._path)
-            sync_folder(self._path.parent)
-        except OSError as error:
-            raise storage_error(self._path, "write", error, then="merge again") from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with suppress(OSError):
-            self._file.close()
-            self._beside.unlink(missing_ok=True)
+        self.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def answer_of(example: Example) -> str | None:

@@ -8,12 +8,11 @@ makes token ids smaller by a fifth (measured on a million ids of code and docs).
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from app.errors import InputError, StorageError
+from app.export.parts import PartFile
 from app.export.records import Example, fields_of, heads_of
-from app.files.appending import make_folder, sync_folder
-from app.files.space import storage_error
 
 _GROUP_TOKENS = 1_000_000
 
@@ -31,25 +30,24 @@ def arrow() -> Any:
     return pyarrow
 
 
-class ParquetShard:
-    """Written beside, renamed by `close`."""
+class ParquetShard(PartFile):
+    """The rows come one by one, and are written by groups."""
 
     def __init__(self, path: Path, *, with_text: bool) -> None:
-        self._arrow, self._path, self._with_text = arrow(), path, with_text
-        self._beside = path.with_name(f".{path.name}.part")
+        super().__init__(path)
+        self._arrow, self._with_text = arrow(), with_text
         self._rows: list[dict[str, object]] = []
         self._n_tokens = 0
         self._schema = self._schema_of()
         try:
-            make_folder(path.parent)
             self._writer = self._arrow.parquet.ParquetWriter(
-                self._beside,
+                self.part,
                 self._schema,
                 compression="zstd",
                 use_dictionary=["partition", "source", "finish_reason", "origin", "gen_id"],
             )
         except OSError as error:
-            raise storage_error(path, "write", error, then="merge again") from error
+            raise self.failed(error) from error
 
     def add(self, example: Example) -> None:
         row: dict[str, object] = {
@@ -66,16 +64,13 @@ class ParquetShard:
             self._write_group()
 
     def close(self) -> None:
+        """Publish the rows."""
         self._write_group()
         try:
             self._writer.close()
-            self._beside.replace(self._path)
-            sync_folder(self._path.parent)
         except OSError as error:
-            raise storage_error(self._path, "write", error, then="merge again") from error
-
-    def __enter__(self) -> Self:
-        return self
+            raise self.failed(error) from error
+        self.give_name()
 
     def __exit__(
         self,
@@ -85,8 +80,7 @@ class ParquetShard:
     ) -> None:
         with suppress(OSError, self._arrow.ArrowException):
             self._writer.close()
-        with suppress(OSError):
-            self._beside.unlink(missing_ok=True)
+        super().__exit__(kind, error, trace)
 
     def _write_group(self) -> None:
         if not self._rows:
@@ -95,7 +89,7 @@ class ParquetShard:
             table = self._arrow.Table.from_pylist(self._rows, schema=self._schema)
             self._writer.write_table(table)
         except (OSError, self._arrow.ArrowException) as error:
-            raise StorageError(f"{self._path} cannot be written: {error}") from error
+            raise StorageError(f"{self.path} cannot be written: {error}") from error
         self._rows.clear()
         self._n_tokens = 0
 
