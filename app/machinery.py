@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 
 from app.auto_pause import AutoPause
@@ -27,6 +27,7 @@ from app.tokenizing import TokenizingKeeper
 
 SUPERVISE_S, _LEAVING_S, RECORD_S = 0.5, 0.1, 1.0
 _ALONE_POLL_S = 0.05
+_LAST_LOOK_S = 0.5
 Look = Callable[[], Awaitable[None]]
 
 
@@ -115,6 +116,12 @@ class Machinery:
         while not self._supervisor.is_alone() and self._clock.monotonic() < deadline:
             await self._clock.sleep(_ALONE_POLL_S)
         await self._supervising.stop()
+
+    async def look_last(self) -> None:
+        """Look once more and no more: those who look on see how it ended."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_LOOK_S):
+                await self._recording.finish()
 
     async def close(self) -> None:
         """End everything that `stop_workers` has left."""

@@ -49,6 +49,11 @@ class Round:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    async def finish(self) -> None:
+        """End it with one more look."""
+        await self.stop()
+        await self._look_once()
+
     async def _run(self) -> None:
         while True:
             began_s = self._clock.monotonic()

@@ -171,6 +171,10 @@ class LivePages:
                 yield b"event: beat\ndata: %s\n\n" % page.beat()
             while not await _comes(news):
                 yield HEARTBEAT
+        if not page.is_gone:  # how it ended, if that came together with the end
+            body, seen = page.body(seen, has), page.differ.number
+            if body is not None:
+                yield b"id: %s-%d\ndata: %s\n\n" % (self._boot.encode(), seen, body)
         yield BYE
 
     async def poll(self, key: PageKey, has: str | None, after: str = "") -> bytes:

@@ -29,13 +29,14 @@ function open() {
     live.hasHeard = true;
     live.failures = live.pollsUntil = 0;
     clearTimeout(timers.poll);
+    live.hasLeft = false;
     take(JSON.parse(event.data));
   };
   live.openedAt = now();
   live.hasHeard = false;
   source.onmessage = hear;
   source.addEventListener('beat', hear);
-  source.addEventListener('bye', () => { close(); retry(); });
+  source.addEventListener('bye', () => { live.hasLeft = true; close(); retry(); });
   source.onerror = () => { close(); fail(); };
   // a proxy that keeps the stream to itself: the connection is open and nothing comes
   later('first', 4000, () => { if (live.source === source && !live.hasHeard) { close(); pollFor(300); } });
@@ -81,7 +82,7 @@ async function ask() {
     if (!answer.ok) throw new Error(answer.status);
     const frame = await answer.json();
     const wasDown = live.isDown;
-    live.isDown = false;
+    live.isDown = live.hasLeft = false;
     if (!live.source || !live.hasHeard) take(frame);
     if (wasDown) { live.failures = live.pollsUntil = 0; open(); }  // it is back: a stream again
   } catch { live.isDown = true; }
@@ -90,17 +91,19 @@ function restart() { close(); if (isPolling()) poll(); else open(); }
 function showAge() {
   const sign = find('#l-page'), age = (now() - live.newsAt) / 1000, seconds = Math.round(age);
   if (!sign || !live.url || (document.hidden && !live.isFrozen)) return;
-  const state = live.isFrozen ? 'frozen' : age < 4 ? 'live' : age < 15 ? 'late' : age < 25 ? 'old' : 'cut';
+  // a service that was started for a run leaves with it: what is shown is how it ended
+  const isOver = live.hasLeft && find('#verdict .done');
+  const state = live.isFrozen ? 'frozen' : isOver ? 'over' : age < 4 ? 'live' : age < 15 ? 'late' : age < 25 ? 'old' : 'cut';
   const text = {
     frozen: `frozen at ${live.frozenAt}`, live: isPolling() ? 'live (every 2 s)' : 'live',
-    late: `${seconds} s old`, old: `no updates for ${seconds} s`,
+    over: 'ended with the run', late: `${seconds} s old`, old: `no updates for ${seconds} s`,
     cut: `disconnected, no updates for ${seconds} s`,
   }[state];
   const isOld = state === 'old' || state === 'cut', wasOld = live.state === 'old' || live.state === 'cut';
   root.classList.toggle('stale', isOld);
   // the other signals came with the page's last news: without newer ones they say of when they are
-  const asOf = state === 'live' ? '' : ` as of ${new Date(live.newsAt).toTimeString().slice(0, 8)}`;
-  root.classList.toggle('aged', state !== 'live');
+  const asOf = state === 'live' || isOver ? '' : ` as of ${new Date(live.newsAt).toTimeString().slice(0, 8)}`;
+  root.classList.toggle('aged', state !== 'live' && !isOver);
   for (const each of all('.links i')) if (each.textContent !== asOf) each.textContent = asOf;
   sign.classList.toggle('off', state !== 'live');
   const word = find('b', sign);

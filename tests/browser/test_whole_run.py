@@ -12,9 +12,11 @@ import pytest
 import pytest_asyncio
 
 from app.core.states import PartitionState
+from app.ledger.lock import living_service
+from app.simulator.server import SimulatorThread
 from tests.browser.conftest import Tabs
 from tests.browser.looking import badge, concurrency, row, until_moved, until_reads
-from tests.process.case_run import HANG_S
+from tests.process.case_run import HANG_S, CaseRun
 from tests.process.run_process import RunProcess, SimulatorProcess
 from tests.process.serving import run_of, serving, submission
 from tests.waiting import wait_until
@@ -82,3 +84,32 @@ async def test_sigterm_is_not_held_up_by_an_open_page(live: Live, tabs: Tabs) ->
     assert await asyncio.to_thread(live.run.wait, HANG_S) == 0
     assert "graceful shutdown exceeded" not in live.run.log_tail(), "streams had to be cut"
     await until_reads(badge(page), text="s old", within_ms=10_000)
+
+
+@pytest.mark.slow
+async def test_a_page_that_is_open_when_its_run_ends_shows_the_end(
+    tabs: Tabs, tmp_path: Path
+) -> None:
+    """The service was started for the run and leaves with it; what is shown is no old figure."""
+    with SimulatorThread(port=0) as simulator, ExitStack() as stack:
+        simulator.script({"@@last": ["ok delay=600", "ok"], "*": ["ok"]})
+        run = CaseRun(tmp_path, simulator.url, has_pages=True)
+        stack.callback(run.close)
+        run.write_rows([*(f"a{n}" for n in range(20)), "b @@last"])
+        run.start()
+        await wait_until(lambda: address_of(run), "the service")
+        page = await tabs.open(f"{address_of(run)}/runs/1")
+        await until_reads(page.locator("#verdict"), text="1 running")
+        await wait_until(lambda: simulator.stats.in_flight == 1, "all but the last")
+        await asyncio.to_thread(
+            httpx.post, f"{simulator.url}/abort_request", json={"abort_all": True}
+        )
+        assert await asyncio.to_thread(run.wait) == 0, run.log_tail()
+        await until_reads(page.locator("#verdict"), text="Finished after")
+        await until_reads(badge(page), text="ended with the run")
+        assert await page.locator("html.stale, html.aged").count() == 0
+
+
+def address_of(run: CaseRun) -> str:
+    holder = living_service(run.home)
+    return holder.address if holder is not None else ""

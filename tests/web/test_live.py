@@ -203,6 +203,22 @@ async def test_closing_says_bye_to_all_at_once(pages: LivePages) -> None:
             await anext(each.events)
 
 
+async def test_how_it_ended_is_told_before_the_good_bye(pages: LivePages, works: Works) -> None:
+    watcher = await Watcher.come(pages)
+    await watcher.event()
+    waiting = asyncio.ensure_future(watcher.event())
+    await asyncio.sleep(0)
+    works.n += 1
+    await pages.tick()
+    pages.close()  # before the watcher has had its turn
+
+    name, frame = await waiting
+
+    assert name == "message"
+    assert frame.keys() - {"seq", "at"}
+    assert (await watcher.event())[0] == "bye"
+
+
 async def test_a_page_that_is_no_more_ends_its_streams(pages: LivePages, works: Works) -> None:
     watcher = await Watcher.come(pages)
     await watcher.event()
