@@ -138,7 +138,7 @@ def resume(
     partitions_now = runs.partitions_of(ledger, run.id)
     if also_paused:
         changes += orders.move_each(ledger, order, "resume")
-    elif not changes or all(each.state is not PartitionState.ACTIVE for each in partitions_now):
+    elif not changes or not any(map(_goes_on, partitions_now)):
         # what a stop let finish goes on with the run; what a person has paused stays so
         drained = [each.name for each in partitions_now if is_by_drain(each.state, each.reason)]
         if changes and drained:
@@ -212,7 +212,8 @@ def retry(ledger: Ledger, run: RunView, which: Which, *, who: str, now: datetime
         )
         n = samples.retry(ledger, partition.id, which.states, which.reason, deed, now)
         if n:
-            new = f"{n:,} pending again"
+            blocked = "; its token budget is used up, raise it to send them"
+            new = f"{n:,} pending again{blocked if partition.budget_reached else ''}"
             changes.append(Change(target=partition.name, what="retry", old=about, new=new))
     # also when nothing moved: an order that died between the two statements is repeated so
     if orders.reopen_run(ledger, Order(run_id=run.id, who=who, now=now)):
@@ -220,6 +221,11 @@ def retry(ledger: Ledger, run: RunView, which: Which, *, who: str, now: datetime
     if not changes:
         raise ConflictError(f"run {run.id} has no sample that is {about}; nothing to try again")
     return done(run, changes)
+
+
+def _goes_on(partition: PartitionView) -> bool:
+    """Whether a partition has work, and does it as soon as its run goes on."""
+    return partition.state is PartitionState.ACTIVE and not partition.is_over
 
 
 def _chosen(ledger: Ledger, run: RunView, name: str | None) -> list[PartitionView]:

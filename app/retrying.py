@@ -22,9 +22,13 @@ from app.ledger.orders import Order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retried:
-    """How many samples of which partitions are pending again."""
+    """How many samples of which partitions are pending again.
+
+    `spent`: those of the partitions whose token budget is used up, so that nothing of them is sent.
+    """
 
     by_partition: tuple[tuple[str, int], ...]
+    spent: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -118,4 +122,9 @@ def _reopened(ledger: Ledger, moved: dict[str, int], order: Order) -> Retried:
         raise ConflictError(
             "nothing was there to try again", hint="somebody may have done it already; reload"
         )
-    return Retried(by_partition=counted)
+    spent = [
+        each.name
+        for each in runs.partitions_of(ledger, order.run_id)
+        if each.budget_reached and any(name == each.name for name, _ in counted)
+    ]
+    return Retried(by_partition=counted, spent=tuple(spent))

@@ -133,17 +133,14 @@ class Service:
         """Stop workers as at a pause, then everything else, in reverse order."""
         await self._machinery.stop_workers(_STOP_WAIT_S + self._longest_grace())
         if self._site is not None:
-            if not self._is_left_alone():
+            states = {run.state for run in runs.list_runs(self.ledger)}
+            if RunState.RUNNING not in states:  # of one that goes on it would say less than before
                 await self._machinery.look_last()
             await self._site.close()
         if self._server is not None:
             self._server.should_exit = True
             await self._serving
         await self._stack.aclose()
-
-    def _is_left_alone(self) -> bool:
-        """Whether a run goes on without us: what is seen of it now would say less than before."""
-        return any(run.state is RunState.RUNNING for run in runs.list_runs(self.ledger))
 
     def _longest_grace(self) -> float:
         live = [run for run in runs.list_runs(self.ledger) if run.state is RunState.RUNNING]

@@ -19,7 +19,7 @@ from app.web.head import is_loud
 from app.web.sheet import Block
 from app.web.wording import DASH, ends, exact_rate, is_wide, left, rate
 
-_MAX_NEEDS = 4
+_NEED_LINES = 3  # as many as the other tiles have: what comes and goes there moves no row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Tiles:
     has_likely: bool
     has_tick: bool
     is_tick_over: bool
-    n_needs: int
+    need_ids: tuple[str, ...]
 
 
 def tiles(draft: Draft, run: RunFigures) -> Block:
@@ -38,16 +38,15 @@ def tiles(draft: Draft, run: RunFigures) -> Block:
     has_tick = _progress(draft, run)
     needs = _needs(run)
     draft.text("need-n", str(len(needs)) if needs else "Nothing")
-    for place, need in enumerate(needs[:_MAX_NEEDS]):
-        draft.text(f"need-{place}", need)
-    if len(needs) > _MAX_NEEDS:
-        draft.text("need-more", f"and {len(needs) - _MAX_NEEDS} more")
+    lines = _need_lines(needs)
+    for name, line in lines.items():
+        draft.text(name, line)
     about = Tiles(
         has_end=isinstance(run.time_left, Estimate) and run.state is RunState.RUNNING,
         has_likely=has_likely,
         has_tick=has_tick,
         is_tick_over=is_over(run.ends),
-        n_needs=min(len(needs), _MAX_NEEDS + 1),
+        need_ids=tuple(lines),
     )
     return Block(id="tiles", template="overview/tiles.html", about=about)
 
@@ -56,6 +55,15 @@ def _needs(run: RunFigures) -> list[str]:
     """Return what needs a person; what the banner says in full only by its kind."""
     loud = {words.one_line(one.sentence): str(one.kind) for one in run.conditions if is_loud(one)}
     return [f"{loud[one].capitalize()}, see above" if one in loud else one for one in concerns(run)]
+
+
+def _need_lines(needs: Sequence[str]) -> dict[str, str]:
+    """Return the lines of the tile by their ids; where they are too many the last one counts."""
+    n_said = len(needs) if len(needs) <= _NEED_LINES else _NEED_LINES - 1
+    lines = {f"need-{place}": need for place, need in enumerate(needs[:n_said])}
+    if len(needs) > n_said:
+        lines["need-more"] = f"and {len(needs) - n_said} more"
+    return lines
 
 
 def _speed(draft: Draft, run: RunFigures) -> None:

@@ -14,6 +14,7 @@ function placeAt(form, box) {
   const { left, bottom, width } = form.getBoundingClientRect();
   if (!width || form.closest('#toast')) return;
   box.classList.add('at');
+  box.form = form;
   box.style.left = `${Math.max(16, Math.min(left, innerWidth - box.offsetWidth - 16))}px`;
   box.style.top = `${Math.max(16, Math.min(bottom + 6, innerHeight - box.offsetHeight - 16))}px`;
 }
@@ -41,6 +42,10 @@ if (toasts) {
     for (const box of stack.slice(0, -10)) box.remove();
   }).observe(toasts, { childList: true });
 }
+// what was refused is no news once the same control is used again
+document.addEventListener('htmx:before:request', event => {
+  for (const box of all('.toast.at')) if (box.form === sender(event)) box.remove();
+});
 // what was answered once is not offered again
 document.addEventListener('htmx:before:request', event => {
   const form = event.detail && event.detail.ctx && event.detail.ctx.sourceElement, box = form && form.closest('#toast .toast');

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import text
 
 from app import controls, limiting
 from app.controls import Which
@@ -105,6 +106,16 @@ def test_resume_of_a_running_run_resumes_all_its_partitions(home: Home) -> None:
     assert home.partition("B1_chat").state is PartitionState.ACTIVE
     with pytest.raises(ConflictError, match="no partition of it is paused"):
         controls.resume(home.ledger, home.run, (), who=WHO, now=NOW)
+
+
+def test_resume_where_only_what_was_paused_by_hand_is_left_goes_on_with_it(home: Home) -> None:
+    """A partition that is over is active and does nothing: the order would have no effect."""
+    home.keep("B1_chat", home.n_samples)
+    controls.pause(home.ledger, home.run, ["B2_code"], who=WHO, now=NOW)
+    controls.pause(home.ledger, home.run, (), who=WHO, now=NOW)
+    controls.resume(home.ledger, home.run, (), who=WHO, now=NOW)
+    assert home.partition("B1_chat").is_over
+    assert home.partition("B2_code").state is PartitionState.ACTIVE
 
 
 def test_resume_of_a_run_whose_partitions_all_drained_wakes_them(home: Home) -> None:
@@ -233,6 +244,16 @@ def test_retry_of_all_partitions_in_several_states(home: Home) -> None:
     which = Which(states=(SampleState.FAILED, SampleState.EMPTY))
     done = controls.retry(home.ledger, home.run, which, who=WHO, now=NOW)
     assert [change.new for change in done.changes] == ["1 pending again", "2 pending again"]
+
+
+def test_retry_says_that_a_used_budget_holds_the_samples_back(home: Home) -> None:
+    home.fail("B1_chat", 1)
+    with home.ledger.write() as connection:
+        connection.execute(text("UPDATE partition SET budget_reached = true"))
+    done = controls.retry(home.ledger, home.run, Which(), who=WHO, now=NOW)
+    assert [change.new for change in done.changes] == [
+        "1 pending again; its token budget is used up, raise it to send them"
+    ]
 
 
 def test_an_unknown_partition_is_told_with_the_choices(home: Home) -> None:

@@ -1,6 +1,7 @@
 """Frames in a real browser: figures move, and nothing that a person does is taken away."""
 
 import pytest
+from playwright.async_api import expect
 
 from tests.browser.conftest import Tabs
 from tests.browser.looking import (
@@ -132,6 +133,10 @@ async def test_what_is_refused_is_said_the_old_value_stands_and_the_focus_stays(
     assert await field.input_value() == "64"
     assert await field.evaluate("element => element === document.activeElement")
     assert own_concurrency(stage, "B1_chat") == 64
+    await field.fill("65")
+    await page.keyboard.press("Enter")
+    await wait_until(lambda: own_concurrency(stage, "B1_chat") == 65, "the good order")
+    await expect(page.locator("#toast")).not_to_contain_text("from 1 to 10,000")
 
 
 async def test_what_could_not_be_sent_is_said(stage: Stage, tabs: Tabs) -> None:

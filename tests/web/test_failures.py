@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from app.core.reasons import group_of
 from app.core.states import RunState, SampleState
@@ -111,6 +112,20 @@ async def test_one_press_tries_exactly_a_group_again(
     ]
     again = await browser.post(f"{FAILURES}/retry", data=data, headers=HTMX)
     assert again.status_code == 409
+
+
+async def test_what_a_used_budget_holds_back_is_said(
+    browser: httpx.AsyncClient, failed: Home
+) -> None:
+    with failed.ledger.write() as connection:
+        connection.execute(
+            text("UPDATE partition SET budget_reached = true WHERE name = 'B2_code'")
+        )
+    data = {"group": group_of(SampleState.FAILED, "boom 77")}
+
+    answered = await browser.post(f"{FAILURES}/retry", data=data, headers=HTMX)
+
+    assert "The token budget of B2_code is used up: raise it to send them." in words(answered.text)
 
 
 @pytest.mark.slow

@@ -56,7 +56,8 @@ def told(done: Retried) -> str:
     named = [f"{name} {n:,}" for name, n in done.by_partition[:_MOST_NAMED]]
     more = len(done.by_partition) - len(named)
     where = ", ".join(named) + (f" and {plural(more, 'more partition')}" if more else "")
-    return (
-        f"{plural(done.n, 'sample')} pending again: {where}."
-        " This cannot be taken back; pause a partition to hold them."
-    )
+    said = f"{plural(done.n, 'sample')} pending again: {where}."
+    if done.spent:
+        spent = ", ".join(done.spent[:_MOST_NAMED])
+        said += f" The token budget of {spent} is used up: raise it to send them."
+    return f"{said} This cannot be taken back; pause a partition to hold them."

@@ -23,10 +23,12 @@ def sample_forms(desk: Desk) -> APIRouter:
             who, now = request.state.who, desk.clock.now()
             return retry_one(desk.ledger, found, SampleId(sample), who=who, now=now)
 
-        await run_in_threadpool(at_once)
+        done = await run_in_threadpool(at_once)
         desk.service.poke()
         if request.headers.get("hx-request") == "true":
             said = "The sample is pending again. This cannot be taken back."
+            if done.spent:
+                said += f" The token budget of {done.spent[0]} is used up: raise it to send it."
             return answer(request, found, said, None)
         return RedirectResponse(f"/runs/{found.id}/samples/{sample}", 303)
 
