@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from app.core.format import plural
 from app.core.reconcile import LineFact, Repairs, reconcile
 from app.core.rids import parse_rid
 from app.core.states import SampleState
@@ -21,7 +22,8 @@ from app.errors import StorageError
 from app.events import Observer, Recovered
 from app.files.records import ParsedLine
 from app.files.tails import FileFacts, ScannedLine, read_tail, rewrite, scan_lines, stat
-from app.ledger import repairs, shards, workers
+from app.ledger import activity, repairs, shards, workers
+from app.ledger.activity import Deed
 from app.ledger.db import Ledger
 from app.ledger.repairs import Adopted
 from app.seams import Seam, seam
@@ -43,6 +45,20 @@ def bury_worker(
         if shard.worker_id == worker_id:
             _adopt_tail(ledger, partition, shard, observer)
     return workers.bury(ledger, worker_id, reason, now)
+
+
+def tell_lost(
+    ledger: Ledger, partition: PartitionView, reason: str, n_samples: int, now: datetime
+) -> None:
+    """Make the death of a partition's worker an entry of its run's activity."""
+    deed = Deed(
+        who="system",
+        event="worker lost",
+        detail=f"{partition.name}: {reason}; {plural(n_samples, 'request')} put back, to go on",
+        run_id=partition.run_id,
+        partition_id=partition.id,
+    )
+    activity.add(ledger, deed, now)
 
 
 def _adopt_tail(

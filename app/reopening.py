@@ -18,17 +18,19 @@ from app.ledger import runs, workers
 from app.ledger.activity import Deed, add
 from app.ledger.db import Ledger
 from app.ledger.strays import put_back_strays
-from app.recovery import bury_worker, check_files
+from app.recovery import bury_worker, check_files, tell_lost
 from app.sealing import remove_leftovers
 from app.submission import MANIFEST_NAME, complete_scans
 
 logger = logging.getLogger("longwatch")
+_DIED = "the service died"
 
 
 def reopen(ledger: Ledger, clock: Clock, observer: Observer) -> None:
     for worker in workers.living(ledger):
         partition = runs.get_partition(ledger, worker.partition_id)
-        bury_worker(ledger, partition, worker.id, "the service died", clock.now(), observer)
+        lost = bury_worker(ledger, partition, worker.id, _DIED, clock.now(), observer)
+        tell_lost(ledger, partition, _DIED, lost, clock.now())
     strays = put_back_strays(ledger)
     for run in runs.list_runs(ledger):
         _complete_scans(ledger, run, clock, observer)

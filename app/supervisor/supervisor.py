@@ -32,7 +32,7 @@ from app.ledger import runs, servers, workers
 from app.ledger.activity import Deed
 from app.ledger.db import Ledger
 from app.ledger.orders import RESTARTED, Order, drained, finish_run, restarted
-from app.recovery import bury_worker
+from app.recovery import bury_worker, tell_lost
 from app.sealing import seal
 from app.settings import Settings
 from app.supervisor.deadlines import reach_deadlines
@@ -150,10 +150,13 @@ class Supervisor:
         worker = workers.get_worker(self._ledger, gone.worker_id)
         partition = runs.get_partition(self._ledger, gone.partition_id)
         now = self._clock.now()
-        bury_worker(self._ledger, partition, gone.worker_id, gone.in_words, now, self._observer)
+        lost = bury_worker(
+            self._ledger, partition, gone.worker_id, gone.in_words, now, self._observer
+        )
         if gone.code == _EXIT_HALTED:
             self._halt(partition, worker.exit_reason)
         elif gone.code != 0:
+            tell_lost(self._ledger, partition, gone.in_words, lost, now)
             self._count_death(partition, worker, gone)
         else:
             self._idle_deaths.pop(partition.id, None)

@@ -181,6 +181,25 @@ def test_prc_03_workers_end_with_their_service(run: CaseRun, simulator: Simulato
 
 
 @pytest.mark.slow
+def test_a_worker_that_dies_stands_in_the_activity(
+    run: CaseRun, simulator: SimulatorThread
+) -> None:
+    simulator.script({"@@held": ["ok delay=3600", "ok"], "*": ["ok"]})
+    run.write_rows(["a", "b @@held"])
+    run.start()
+    run.wait_kept(1)
+    wait_for(lambda: simulator.stats.in_flight == 1, "the held one")
+    (pid,) = run.worker_pids()
+
+    os.kill(pid, signal.SIGKILL)
+
+    assert run.wait() == 0, run.log_tail()
+    (lost,) = [each for each in run.deeds() if each.event == "worker lost"]
+    assert lost.who == "system"
+    assert lost.detail == f"{PARTITION}: killed by SIGKILL; 1 request put back, to go on"
+
+
+@pytest.mark.slow
 def test_prc_04_a_repeated_error_is_told_once_with_its_count(
     run: CaseRun, simulator: SimulatorThread
 ) -> None:
