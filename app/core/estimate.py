@@ -6,6 +6,7 @@ Owns progress in percent and the remaining tokens of a partition; when they will
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import sqrt
 
 from app.core.lengths import Lengths
@@ -86,11 +87,15 @@ def percent(counts: Counts, goal_samples: int | None = None) -> int:
     Failed samples are done, nothing more will happen to them by itself; towards a goal they do not
     count. Where there is nothing to do, all is done.
     """
+    return int(100 * done_share(counts, goal_samples))
+
+
+def done_share(counts: Counts, goal_samples: int | None = None) -> Fraction:
+    """Return the same as an exact share, 0 to 1, to be averaged before anything is rounded."""
     if samples_left(counts, goal_samples) == 0:
-        return 100
-    wanted = wanted_samples(counts, goal_samples)
+        return Fraction(1)
     done = counts.kept if goal_samples is not None else counts.kept + counts.failed
-    return 100 * done // wanted
+    return Fraction(done, wanted_samples(counts, goal_samples))
 
 
 def remaining_tokens(

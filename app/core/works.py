@@ -146,6 +146,8 @@ def _pace(work: Work, works: Sequence[Work], server: Server) -> float:
         return 1.0
     flying = sum(each.n_in_flight for each in seen)
     mean = sum(each.n_in_flight * each.tokens_per_slot_s for each in seen) / flying
+    if not mean:  # too small for a number
+        return 1.0
     ratio = min(_PACE_LIMIT, max(1 / _PACE_LIMIT, work.tokens_per_slot_s / mean))
     n_answers = work.observed_tokens / work.mean_tokens
     return float(ratio ** (n_answers / (n_answers + _PACE_ANSWERS)))

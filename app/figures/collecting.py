@@ -15,7 +15,7 @@ from app.core.spec import from_json
 from app.core.states import RunState
 from app.core.views import PartitionView, RunView
 from app.figures.ends import NO_SHARE, STALLED, EndMemory, Ends, Facts
-from app.figures.forecasting import Outlook, outlook, progress_percent
+from app.figures.forecasting import Outlook, outlook, progress_percent, progress_share
 from app.figures.knowing import conditions_of, heartbeat_at
 from app.figures.landings import cut_at_deadlines, landings, run_landing
 from app.figures.looking import Beside, Look
@@ -154,9 +154,9 @@ def _run_percent(partitions: Sequence[PartitionView]) -> int:
     weights = [wanted_samples(each.counts, each.goal_samples) for each in partitions]
     if not sum(weights):
         return 100 if all(each.is_over for each in partitions) else 0
-    shares = [progress_percent(each) for each in partitions]
-    mean = sum(s * w for s, w in zip(shares, weights, strict=True)) // sum(weights)
-    return mean if all(each.is_over for each in partitions) else min(99, mean)
+    shares = map(progress_share, partitions)
+    mean = sum(share * w for share, w in zip(shares, weights, strict=True)) / sum(weights)
+    return 100 if all(each.is_over for each in partitions) else min(99, int(100 * mean))
 
 
 def _silence(run: RunView, found: Sequence[Condition]) -> str | None:

@@ -7,13 +7,14 @@ Pure. A partition that does not work now is no part of the run's forecast.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from app.core.estimate import (
     MIN_ENDED,
     Left,
     Remaining,
     Unknown,
-    percent,
+    done_share,
     remaining_tokens,
     samples_left,
 )
@@ -211,15 +212,18 @@ def _after(partition: PartitionView, views: Sequence[Outlook], spec: RunSpec) ->
 
 
 def progress_percent(partition: PartitionView) -> int:
-    """Return 0-100, rounded down; 100 only when nothing is left that may be done (prg-02).
+    """Return 0-100, rounded down; 100 only when nothing is left that may be done (prg-02)."""
+    share = progress_share(partition)
+    return 100 if partition.is_over else min(99, int(100 * share))
 
-    The end is near by whichever of goal, input and budget is nearer.
-    """
+
+def progress_share(partition: PartitionView) -> Fraction:
+    """Return how far it is, 0 to 1: by whichever of goal, input and budget is nearer to its end."""
     if partition.intake == "scanning":
-        return 0
+        return Fraction(0)
     if partition.is_over:
-        return 100
-    shares = [percent(partition.counts, partition.goal_samples)]
+        return Fraction(1)
+    share = done_share(partition.counts, partition.goal_samples)
     if partition.token_budget:
-        shares.append(100 * partition.tokens.used // partition.token_budget)
-    return max(0, min(99, max(shares)))
+        share = max(share, Fraction(partition.tokens.used, partition.token_budget))
+    return min(share, Fraction(1))

@@ -161,6 +161,11 @@ def test_an_estimate_is_finite_ordered_and_never_negative(
     assert found.run.mid_s >= max(each.mid_s for each in found.ends.values())
 
 
+def test_a_speed_that_is_too_small_for_a_number_divides_nothing() -> None:
+    crawling = work("A", 10, n_in_flight=5e-324, tokens_per_slot_s=0.1)
+    assert isfinite(run_of(crawling).run.high_s)
+
+
 @settings(max_examples=30)
 @given(n=st.integers(1, 3_000), more=st.integers(1, 3_000))
 def test_more_to_do_never_ends_sooner(n: int, more: int) -> None:

@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.core.views import PartitionView
@@ -100,6 +101,18 @@ async def test_a_locked_ledger_delays_and_loses_nothing(desk: Desk) -> None:
     assert_all_there(desk, partition, 20)
 
 
+async def asked_by_now(desk: Desk) -> int:
+    """Return how many prompts the server was asked for, what is still on its way included.
+
+    Whatever lay in a socket when it was closed is read before a question that comes after it.
+    """
+    n = -1
+    while n != (n := desk.simulator.stats.http_requests["/tokenize"]):
+        async with httpx.AsyncClient(trust_env=False) as client:
+            await client.get(f"{desk.simulator.url}/model_info")
+    return n
+
+
 async def test_a_cancelled_tokenizing_goes_on_where_it_was(desk: Desk) -> None:
     write(desk, 700)
     await desk.submit()
@@ -109,7 +122,7 @@ async def test_a_cancelled_tokenizing_goes_on_where_it_was(desk: Desk) -> None:
     tokenizing.cancel()
     await asyncio.gather(tokenizing, return_exceptions=True)
     half = desk.partition()
-    asked_before = desk.simulator.stats.http_requests["/tokenize"]
+    asked_before = await asked_by_now(desk)
     partition = await desk.tokenize()
 
     assert 0 < half.n_tokenized < 700
