@@ -36,6 +36,8 @@ def in_full(kind: str, typed: str | None, present: int | None) -> str | None:
             f'{kind} "{typed}" has nothing to be added to: there is no {kind} now',
             hint=REMEDIES[kind],
         )
+    if not typed[1:].strip():
+        raise InputError(f'{kind} "+" does not say how much more', hint=REMEDIES[kind])
     more = (typed_tokens_budget if kind == "budget" else typed_goal)(typed[1:])
     return str(present + (more or 0))
 

@@ -64,6 +64,21 @@ async def test_a_budget_is_taken_back_to_what_it_was(
     assert home.partition("B1_chat").token_budget is None
 
 
+@pytest.mark.parametrize("present", [None, "12M"])
+async def test_a_plus_alone_says_nothing(
+    home: Home, browser: httpx.AsyncClient, present: str | None
+) -> None:
+    address = f"{forms.at(home)}/budget"
+    if present:
+        await browser.post(address, data={"tokens": present}, headers=forms.HTMX)
+
+    refused = await browser.post(address, data={"tokens": "+"}, headers=forms.HTMX)
+
+    assert refused.status_code == 422
+    said = "does not say how much more" if present else "there is no budget now"
+    assert said in refused.json()["error"]["message"]
+
+
 async def test_the_run_has_a_budget_of_its_own(home: Home, browser: httpx.AsyncClient) -> None:
     told = await browser.post(
         f"/runs/{home.run_id}/budget", data={"tokens": "1G"}, headers=forms.HTMX
