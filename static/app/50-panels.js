@@ -10,13 +10,15 @@ function typeAgain(typed) {
     if (input) explain(input);
   }
 }
+const startOver = panel => all('form', panel).forEach(form => form.reset());
 function shut(panel) {
   panel.open = false;
+  startOver(panel);  // at once: opened again in the same moment, nobody is told that it was shut
   find('summary', panel).focus();
 }
 document.addEventListener('toggle', ({ target }) => {
   if (!target.matches('details.more')) return;
-  if (!target.open) return all('form', target).forEach(form => form.reset());
+  if (!target.open) return startOver(target);
   for (const other of all('details.more[open]')) if (other !== target) other.open = false;
 }, true);
 document.addEventListener('keydown', event => {
