@@ -97,7 +97,7 @@ async def test_a_page_that_is_open_when_its_run_ends_shows_the_end(
         stack.callback(run.close)
         run.write_rows([*(f"a{n}" for n in range(20)), "b @@last"])
         run.start()
-        await wait_until(lambda: address_of(run), "the service")
+        await asyncio.to_thread(run.wait_kept, 1)  # the service answers before it has a run
         page = await tabs.open(f"{address_of(run)}/runs/1")
         await until_reads(page.locator("#verdict"), text="1 running")
         await wait_until(lambda: simulator.stats.in_flight == 1, "all but the last")

@@ -2,7 +2,7 @@
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from app.core.states import PartitionState, RunState
 from tests.browser.conftest import Tabs
@@ -25,7 +25,7 @@ async def test_every_control_of_the_overview_works(stage: Stage, tabs: Tabs) -> 
     page = await tabs.open(stage.run_address, java_script_enabled=False)
     await page.locator("noscript p.notice").wait_for()
     for unusable in ("Freeze", "Theme", "Keys ?", "Keys and messages"):
-        assert await page.get_by_role("button", name=unusable).count() == 0
+        await expect(page.get_by_role("button", name=unusable)).to_have_count(0)
 
     def state() -> PartitionState:
         return stage.home.partition("B1_chat").state

@@ -102,7 +102,7 @@ def test_prg_02_figures_add_up_in_every_look_while_a_partition_is_added(
     assert_adds_up(from_json(json.loads(run.order("status", "--json"))))
     run.write_rows(added, "B3_added")
     with run.beside() as follower:
-        wait_for(lambda: look(90), "most answers")
+        wait_for(lambda: look(99) and simulator.stats.in_flight == 1, "all but the last answer")
         httpx.post(f"{simulator.url}/abort_request", json={"abort_all": True}, trust_env=False)
         assert run.wait() == 0, run.log_tail()
         assert follower.wait(30) == 0
