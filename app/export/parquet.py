@@ -21,7 +21,7 @@ def arrow() -> Any:
     """Return pyarrow with its Parquet half, or say how to get it."""
     try:
         import pyarrow  # noqa: PLC0415 - an extra
-        import pyarrow.parquet  # noqa: PLC0415
+        import pyarrow.parquet  # noqa: PLC0415 - its half for Parquet, no attribute before
     except ImportError as error:
         raise InputError(
             "Parquet needs pyarrow, which is not installed",
